@@ -1,0 +1,519 @@
+//! A shelf as its owner keeps it: what is durable, what is on its way to disk, what was forgotten.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bowline_types::{
+    Change, Cursor, Guard, Head, Interest, Item, Key, LinkId, Lineage, MAX_COMMIT_BYTES,
+    MAX_COMMIT_RECORDS, Meta, NodeId, Over, Place, ProposalId, Record, Rev, Settled, ShelfId, Slot,
+    Start, Term, Ticket, Verdict, Why, Write,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::copy::Copy;
+use crate::event::{Tag, WriteError};
+use crate::map::Map;
+use crate::plan::{Plan, Recovery};
+
+/// Whether an own shelf takes writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Status {
+    /// It does.
+    Open,
+    /// A peer proved that this owner forgot: no writes and no feeding until a person decides.
+    Stopped,
+    /// Somebody else writes under this owner's name.
+    Twin,
+}
+
+/// What a peer's head means for the owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Fine,
+    /// The peer's copy must be taken back.
+    Adopt,
+    /// Nothing to take back, but a branch that ends later than ours must not look newer.
+    Outrun,
+    /// The shelf stopped just now.
+    Stop,
+}
+
+/// What a commit is made of.
+#[derive(Debug, Default)]
+pub(crate) struct Draft<'a> {
+    pub(crate) items: &'a [Item],
+    pub(crate) verdict: Option<(ProposalId, Answer)>,
+    pub(crate) seal: bool,
+    pub(crate) tag: Option<Tag>,
+}
+
+/// A verdict whose place is not known before the commit is.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Taken(bytes::Bytes),
+    Refused(String),
+}
+
+/// A commit on its way to disk. It is not in the map: with one value a key, an undurable value
+/// would hide the durable one from feeds and walks.
+#[derive(Debug)]
+struct Pending {
+    ticket: Ticket,
+    head: Head,
+    records: Vec<Record>,
+    verdict: Option<(ProposalId, Verdict)>,
+    tag: Option<Tag>,
+    turn: Turn,
+}
+
+/// What else a commit does to the map.
+#[derive(Debug)]
+enum Turn {
+    Plain,
+    Collect(Rev),
+    /// The owner changes branches: this is its map from now on.
+    Replace(Box<(Map, Rev)>),
+}
+
+/// What became durable.
+#[derive(Debug, Default)]
+pub(crate) struct Settling {
+    pub(crate) changes: Vec<Change>,
+    pub(crate) tags: Vec<(Tag, Cursor)>,
+    pub(crate) verdicts: Vec<(ProposalId, Verdict)>,
+    /// More changed than keys: every follower must be looked at.
+    pub(crate) turned: bool,
+}
+
+/// A shelf at its owner.
+#[derive(Debug)]
+pub struct Own {
+    /// Its name.
+    pub id: ShelfId,
+    /// How it is kept.
+    pub plan: Plan,
+    /// Whether it takes writes.
+    pub status: Status,
+    /// What is on disk.
+    pub durable: Copy,
+    /// Under which commits are written; drawn anew when another branch is adopted.
+    pub(crate) term: Term,
+    /// The head after all that is pending.
+    latest: Head,
+    pending: VecDeque<Pending>,
+    overlay: BTreeMap<Key, Record>,
+    pub(crate) verdicts: BTreeMap<ProposalId, Verdict>,
+    /// Of each proposer: its newest session, and the lowest number not answered.
+    proposers: BTreeMap<NodeId, (Term, u64)>,
+    forgets: Vec<Settled>,
+    /// What peers have proved that is not on this branch.
+    pub(crate) rivals: Vec<Lineage>,
+    /// The copy that is being taken back, from which link, and up to where.
+    pub(crate) aside: Option<Copy>,
+    pub(crate) adopting: Option<(LinkId, Cursor)>,
+}
+
+impl Own {
+    pub(crate) fn open(
+        id: ShelfId,
+        plan: Plan,
+        session: Term,
+        disk: Option<Copy>,
+        verdicts: BTreeMap<ProposalId, Verdict>,
+    ) -> Self {
+        let mut durable = disk.unwrap_or_else(|| blank(&id));
+        if plan.recovery == Recovery::Relist {
+            // An older disk looks like any other, so every opening lists again before its seal.
+            durable.head.sealed = None;
+            durable.head.over = Over::All;
+            durable.head.signature = Default::default();
+        }
+        // A clock that went back must not give a term below one's own history.
+        let term = session.max(durable.head.tip().term.next());
+        Self {
+            id,
+            plan,
+            status: Status::Open,
+            latest: durable.head.clone(),
+            durable,
+            term,
+            pending: VecDeque::new(),
+            overlay: BTreeMap::new(),
+            verdicts,
+            proposers: BTreeMap::new(),
+            forgets: vec![],
+            rivals: vec![],
+            aside: None,
+            adopting: None,
+        }
+    }
+
+    /// The newest record of a key, durable or not.
+    pub fn latest(&self, key: &str) -> Option<&Record> {
+        self.overlay.get(key).or_else(|| self.durable.map.get(key))
+    }
+
+    /// Whether a commit may be made now.
+    pub(crate) fn check(&self, guards: &[Guard], items: &[Item]) -> Result<(), WriteError> {
+        if self.status != Status::Open {
+            return Err(WriteError::Stopped);
+        }
+        if self.pending.iter().any(|p| matches!(p.turn, Turn::Replace(_))) {
+            return Err(WriteError::Adopting);
+        }
+        let weight: usize = items.iter().map(Item::weight).sum();
+        if items.len() > MAX_COMMIT_RECORDS || weight > MAX_COMMIT_BYTES {
+            return Err(WriteError::TooLarge);
+        }
+        for guard in guards {
+            let live = self.latest(guard.key.as_str()).filter(|r| r.is_live());
+            let now = live.map(|r| r.rev);
+            if now != guard.at {
+                return Err(WriteError::Conflict(guard.key.clone(), now));
+            }
+        }
+        Ok(())
+    }
+
+    /// Stages one commit and gives what goes to disk.
+    pub(crate) fn commit(&mut self, ticket: Ticket, draft: Draft<'_>) -> Write {
+        let fence = self.latest.tip();
+        let rev = fence.rev + 1;
+        let items: BTreeMap<_, _> = draft.items.iter().map(|i| (&i.key, &i.body)).collect();
+        let mut records = vec![];
+        for (key, body) in items {
+            let old = self.latest(key.as_str()).filter(|r| r.is_live()).cloned();
+            if old.is_none() && body.is_none() {
+                continue;
+            }
+            let born = old.as_ref().map_or(rev, |r| r.born);
+            let record = Record { key: key.clone(), born, rev, body: body.clone() };
+            if let Some(old) = &old {
+                self.latest.digest.remove(old);
+            }
+            self.latest.digest.add(&record);
+            self.overlay.insert(key.clone(), record.clone());
+            records.push(record);
+        }
+        self.advance(rev);
+        if draft.seal {
+            self.latest.sealed = Some(rev);
+        }
+        let at = self.latest.tip();
+        let verdict = draft.verdict.map(|(id, answer)| (id, answer.at(at)));
+        let mut write = self.write(fence);
+        write.puts.clone_from(&records);
+        write.verdicts = verdict.clone().into_iter().collect();
+        let turn = Turn::Plain;
+        let head = self.latest.clone();
+        self.pending.push_back(Pending { ticket, head, records, verdict, tag: draft.tag, turn });
+        write
+    }
+
+    fn advance(&mut self, rev: Rev) {
+        self.latest.lineage.push(self.term, rev);
+        self.latest.signature = Default::default();
+    }
+
+    fn write(&mut self, fence: Cursor) -> Write {
+        Write {
+            shelf: self.id.clone(),
+            slot: Slot::Own,
+            fence: Some(fence),
+            durability: self.plan.durability,
+            start: Start::Keep,
+            puts: vec![],
+            drops: vec![],
+            verdicts: vec![],
+            settled: std::mem::take(&mut self.forgets),
+            meta: self.meta(self.latest.floor),
+        }
+    }
+
+    /// What takes the shelf off the disk.
+    pub(crate) fn removal(mut self) -> Write {
+        let mut write = self.write(Cursor::default());
+        (write.fence, write.start) = (None, Start::Remove);
+        write
+    }
+
+    fn meta(&self, floor: Rev) -> Meta {
+        let tip = self.latest.tip();
+        Meta {
+            head: self.latest.clone(),
+            place: Place { cursor: tip, seen: tip, part: None },
+            floor,
+            whole_at: tip,
+            interest: Interest::all(),
+            best: None,
+        }
+    }
+
+    /// Takes what is on disk into the map.
+    pub(crate) fn persisted(&mut self, ticket: Ticket) -> Settling {
+        let mut done = Settling::default();
+        while self.pending.front().is_some_and(|p| p.ticket <= ticket) {
+            let Some(p) = self.pending.pop_front() else { break };
+            self.settle(p, &mut done);
+        }
+        done
+    }
+
+    fn settle(&mut self, p: Pending, done: &mut Settling) {
+        let tip = p.head.tip();
+        done.turned |= (p.head.sealed, &p.head.over) != (self.durable.head.sealed, &self.durable.head.over);
+        match p.turn {
+            Turn::Plain => {}
+            Turn::Collect(rev) => {
+                self.durable.collect(rev);
+            }
+            Turn::Replace(new) => {
+                done.changes.extend(difference(&self.durable.map, &new.0));
+                self.durable.map = new.0;
+                self.durable.floor = new.1;
+                done.turned = true;
+            }
+        }
+        for record in p.records {
+            if self.overlay.get(&record.key).is_some_and(|o| o.rev == record.rev) {
+                self.overlay.remove(&record.key);
+            }
+            done.changes.push(match &record.body {
+                Some(_) => Change::Put(record.clone()),
+                None => Change::Gone(record.key.clone(), Why::Removed),
+            });
+            self.durable.map.put(record);
+        }
+        self.durable.head = p.head;
+        self.durable.place = Place { cursor: tip, seen: tip, part: None };
+        self.durable.whole_at = tip;
+        done.tags.extend(p.tag.map(|t| (t, tip)));
+        if let Some((id, verdict)) = p.verdict {
+            self.verdicts.insert(id.clone(), verdict.clone());
+            done.verdicts.push((id, verdict));
+        }
+    }
+
+    /// Drops tombstones at or below `rev`, on disk first.
+    pub(crate) fn collect(&mut self, ticket: Ticket, rev: Rev) -> Option<Write> {
+        let rev = rev.min(self.durable.place.cursor.rev);
+        let replacing = self.pending.iter().any(|p| matches!(p.turn, Turn::Replace(_)));
+        if rev <= self.latest.floor || replacing {
+            return None;
+        }
+        let fence = self.latest.tip();
+        self.latest.floor = rev;
+        self.latest.signature = Default::default();
+        let mut write = self.write(fence);
+        // A key that is being written again has its row replaced, not dropped.
+        let dead = self.durable.map.dead(rev).into_iter();
+        write.drops = dead.filter(|k| !self.overlay.contains_key(k)).collect();
+        let head = self.latest.clone();
+        let (records, turn) = (vec![], Turn::Collect(rev));
+        self.pending.push_back(Pending { ticket, head, records, verdict: None, tag: None, turn });
+        Some(write)
+    }
+
+    // ---- proposals
+
+    /// Whether this proposer may still be answered; notes what it has settled.
+    pub(crate) fn admits(&mut self, id: &ProposalId, settled: u64) -> bool {
+        let known = self.proposers.entry(id.node.clone()).or_insert((id.session, 0));
+        if id.session < known.0 {
+            return false;
+        }
+        if id.session > known.0 {
+            *known = (id.session, 0);
+        }
+        if id.number < known.1 {
+            return false;
+        }
+        if settled > known.1 {
+            known.1 = settled;
+        }
+        let (session, below) = *known;
+        let old = |v: &ProposalId| {
+            v.node == id.node && (v.session < session || (v.session == session && v.number < below))
+        };
+        let gone: Vec<_> = self.verdicts.keys().filter(|v| old(v)).cloned().collect();
+        for v in gone {
+            self.verdicts.remove(&v);
+            let below = if v.session < session { u64::MAX } else { below };
+            self.forgets.push(Settled { node: v.node, session: v.session, below });
+        }
+        self.forgets.dedup();
+        true
+    }
+
+    /// Whether a verdict on this is on its way to disk.
+    pub(crate) fn is_deciding(&self, id: &ProposalId) -> bool {
+        self.pending.iter().any(|p| p.verdict.as_ref().is_some_and(|v| v.0 == *id))
+    }
+
+    // ---- recovery
+
+    /// What a peer's signed head says about us; `at`: where its readable copy stands, if it has
+    /// all keys.
+    pub(crate) fn judge(&mut self, head: &Head, at: Option<Cursor>, has_all: bool) -> Fate {
+        let mine = &self.latest;
+        let known = |c| mine.lineage.has(c) || mine.over.covers(c);
+        let tip = head.tip();
+        let relist = self.plan.recovery == Recovery::Relist;
+        if mine.lineage.has(tip) || (!relist && mine.over.covers(tip)) {
+            return Fate::Fine;
+        }
+        if tip.term > self.term {
+            return self.stop(head, Status::Twin);
+        }
+        match self.plan.recovery {
+            Recovery::Relist => Fate::Fine,
+            Recovery::Adopt if at.is_some_and(|c| !known(c)) => {
+                // A part of a branch cannot take the whole's place.
+                if has_all { Fate::Adopt } else { self.stop(head, Status::Stopped) }
+            }
+            Recovery::Adopt if mine.tip() < tip => Fate::Outrun,
+            Recovery::Adopt => Fate::Fine,
+            Recovery::Ask => self.stop(head, Status::Stopped),
+        }
+    }
+
+    fn stop(&mut self, head: &Head, status: Status) -> Fate {
+        if !self.rivals.contains(&head.lineage) {
+            self.rivals.push(head.lineage.clone());
+        }
+        if self.status == status || self.status == Status::Twin {
+            return Fate::Fine;
+        }
+        self.status = status;
+        Fate::Stop
+    }
+
+    /// Leaves all that was proved knowingly. A commit, so that the head that says so travels.
+    pub(crate) fn discard(&mut self, ticket: Ticket) -> Write {
+        let rivals = std::mem::take(&mut self.rivals);
+        self.status = Status::Open;
+        let newest = rivals.iter().map(|r| r.tip().term).max().unwrap_or_default();
+        if newest > self.term {
+            self.term = newest.next();
+        }
+        for rival in &rivals {
+            leave(&mut self.latest, rival);
+        }
+        self.commit(ticket, Draft::default())
+    }
+
+    /// Adoption is a rebase: the peer's branch becomes ours up to where its copy was whole, and
+    /// what it holds beyond and what we wrote since the fork goes on top, under a new term above
+    /// both. So copies on that branch need only what is new.
+    pub(crate) fn rebase(&mut self, ticket: Ticket, theirs: Copy) -> Write {
+        let fence = self.latest.tip();
+        self.term = self.term.next();
+        let base = theirs.whole_at;
+        let lineage = theirs.head.lineage.cut(base);
+        let fork = self.latest.lineage.fork(&lineage);
+        let mut rev = fence.rev.max(theirs.place.cursor.rev);
+        let beyond: Vec<_> = theirs.map.iter().filter(|r| r.rev > base.rev).cloned().collect();
+        let since: Vec<_> = self.all().into_iter().filter(|r| r.rev > fork).collect();
+        let floor = theirs.floor.min(rev);
+        let left = theirs.head.lineage.cut(theirs.place.cursor);
+        let mut map = theirs.map;
+        let mut chunk = Chunk::default();
+        rev += 1;
+        for r in beyond {
+            rev = chunk.room(rev, &r);
+            let born = if r.born > base.rev { rev } else { r.born };
+            map.put(Record { rev, born, ..r });
+        }
+        for r in since {
+            rev = chunk.room(rev, &r);
+            rewrite(&mut map, r, rev);
+        }
+        let mine = std::mem::replace(&mut self.latest.lineage, lineage);
+        self.advance(rev);
+        leave(&mut self.latest, &mine);
+        leave(&mut self.latest, &left);
+        self.latest.floor = floor;
+        self.latest.digest = map.digest();
+        self.overlay.clear();
+        let mut write = self.write(fence);
+        write.start = Start::Clear;
+        write.puts = map.iter().cloned().collect();
+        let (head, turn) = (self.latest.clone(), Turn::Replace(Box::new((map, floor))));
+        let records = vec![];
+        self.pending.push_back(Pending { ticket, head, records, verdict: None, tag: None, turn });
+        write
+    }
+
+    /// Every newest record, durable or not.
+    fn all(&self) -> Vec<Record> {
+        let mut all: BTreeMap<_, _> =
+            self.durable.map.iter().map(|r| (r.key.clone(), r.clone())).collect();
+        all.extend(self.overlay.iter().map(|(k, r)| (k.clone(), r.clone())));
+        all.into_values().collect()
+    }
+}
+
+impl Answer {
+    fn at(self, at: Cursor) -> Verdict {
+        match self {
+            Self::Taken(answer) => Verdict::Taken { at, answer },
+            Self::Refused(why) => Verdict::Refused { at, why },
+        }
+    }
+}
+
+/// Spreads many records over revs, so that no commit outgrows a frame.
+#[derive(Default)]
+struct Chunk {
+    records: usize,
+    weight: usize,
+}
+
+impl Chunk {
+    /// The rev for the next record.
+    fn room(&mut self, rev: Rev, record: &Record) -> Rev {
+        self.records += 1;
+        self.weight += record.weight();
+        if self.records <= MAX_COMMIT_RECORDS && self.weight <= MAX_COMMIT_BYTES {
+            return rev;
+        }
+        (self.records, self.weight) = (1, record.weight());
+        rev + 1
+    }
+}
+
+fn blank(id: &ShelfId) -> Copy {
+    let place = Place { cursor: Cursor::default(), seen: Cursor::default(), part: None };
+    Copy::blank(Head::blank(id.clone()), place)
+}
+
+/// Writes what one branch says onto the map of another.
+fn rewrite(map: &mut Map, r: Record, rev: Rev) {
+    let old = map.get(r.key.as_str()).filter(|o| o.is_live());
+    if old.is_none() && !r.is_live() {
+        return;
+    }
+    let born = old.map_or(rev, |o| o.born);
+    map.put(Record { rev, born, ..r });
+}
+
+/// Writes down that `other` was left where it parts from this head.
+fn leave(head: &mut Head, other: &Lineage) {
+    let fork = head.lineage.fork(other);
+    for &(term, rev) in other.terms().iter().filter(|e| e.1 > fork) {
+        head.over.add(Cursor { term, rev });
+    }
+}
+
+/// What changed between two maps of the same shelf.
+pub(crate) fn difference(old: &Map, new: &Map) -> Vec<Change> {
+    let mut changes = vec![];
+    for r in old.live() {
+        match new.get(r.key.as_str()) {
+            None => changes.push(Change::Gone(r.key.clone(), Why::Absent)),
+            Some(n) if !n.is_live() => changes.push(Change::Gone(r.key.clone(), Why::Removed)),
+            Some(_) => {}
+        }
+    }
+    changes.extend(new.live().filter(|r| old.get(r.key.as_str()) != Some(r)).cloned().map(Change::Put));
+    changes
+}

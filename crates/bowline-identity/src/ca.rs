@@ -1,0 +1,246 @@
+//! A certificate authority: one key that says who is who.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bowline_types::{NodeId, Wall};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose as Eku,
+    IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType, SubjectPublicKeyInfo,
+};
+use rustls::pki_types::CertificateDer;
+use time::OffsetDateTime;
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::prelude::FromDer as _;
+
+use crate::cert::{self, NODE_URI, Serial, Validity};
+use crate::{Fingerprint, pem};
+
+/// How long a CA of our own making lasts.
+pub const CA_LIFE: Duration = Duration::from_secs(3652 * 24 * 3600);
+/// How long a node's certificate lasts unless told otherwise.
+pub const NODE_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
+/// How long a hub's server certificate lasts unless told otherwise.
+pub const SERVER_LIFE: Duration = Duration::from_secs(90 * 24 * 3600);
+
+/// Certificates begin this much in the past, for peers whose clocks are behind.
+const BACKDATE_MILLIS: u64 = 5 * 60 * 1000;
+/// A request holds one public key and one signature; more is not a request.
+const MAX_REQUEST: usize = 16 * 1024;
+
+/// Why a CA could not be made, read or used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The text is not PEM, or lacks a part.
+    #[error("the text is not usable PEM")]
+    Pem(#[from] pem::Error),
+    /// The CA's certificate cannot be read.
+    #[error("the CA's certificate cannot be read")]
+    Certificate(#[from] cert::Error),
+    /// A certificate that may not sign others.
+    #[error("the certificate is not that of a CA (basicConstraints CA is not set)")]
+    NotCa,
+    /// The certificate belongs to another key.
+    #[error("the CA's certificate and key do not belong together")]
+    Mismatch,
+    /// The request is too large to be one.
+    #[error("the certificate request is larger than {MAX_REQUEST} bytes")]
+    RequestTooLarge,
+    /// The request cannot be parsed.
+    #[error("the certificate request cannot be parsed")]
+    BadRequest,
+    /// Whoever sent the request does not hold its key.
+    #[error("the certificate request is not signed by its own key")]
+    RequestSignature,
+    /// The name belongs to the hub and is never given to an agent.
+    #[error("the name {0} is reserved")]
+    Reserved(NodeId),
+    /// A server certificate for nobody.
+    #[error("a server certificate needs at least one host name or address")]
+    NoNames,
+    /// A host name that a certificate cannot carry.
+    #[error("{0:?} is neither a host name nor an address")]
+    BadHost(String),
+    /// The certificate library refused.
+    #[error("the certificate could not be made")]
+    Make(#[from] rcgen::Error),
+}
+
+/// A freshly issued certificate with its chain, and the key that was made for it.
+#[derive(Clone)]
+pub struct Issued {
+    /// The leaf first, then the CA.
+    pub cert_pem: String,
+    /// PKCS#8.
+    pub key_pem: String,
+}
+
+/// A certificate authority that can sign.
+pub struct Ca {
+    issuer: Issuer<'static, KeyPair>,
+    der: CertificateDer<'static>,
+    pin: Fingerprint,
+}
+
+impl Ca {
+    /// Makes a new CA (ECDSA P-256, ten years).
+    pub fn create(name: &str, now: Wall) -> Result<Self, Error> {
+        let key = KeyPair::generate()?;
+        let mut params = leaf(name, CA_LIFE, now);
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let der = params.self_signed(&key)?.der().clone();
+        let pin = cert::public_key_pin(&der)?;
+        Ok(Self { issuer: Issuer::new(params, key), der, pin })
+    }
+
+    /// Takes a CA from its certificate and key, ours or the operator's own.
+    pub fn load(cert_pem: &str, key_pem: &str) -> Result<Self, Error> {
+        let der = pem::certificates(cert_pem)?.swap_remove(0);
+        if !cert::is_ca(&der)? {
+            return Err(Error::NotCa);
+        }
+        let key = KeyPair::try_from(&pem::private_key(key_pem)?)?;
+        let pin = cert::public_key_pin(&der)?;
+        if pin != Fingerprint::of(&rcgen::PublicKeyData::subject_public_key_info(&key)) {
+            return Err(Error::Mismatch);
+        }
+        Ok(Self { issuer: Issuer::from_ca_cert_der(&der, key)?, der, pin })
+    }
+
+    /// The CA's certificate.
+    pub fn cert_pem(&self) -> String {
+        pem::encode_certificate(&self.der)
+    }
+
+    /// The CA's certificate.
+    pub fn cert_der(&self) -> &CertificateDer<'static> {
+        &self.der
+    }
+
+    /// The CA's private key, PKCS#8. Whoever has it is the hub.
+    pub fn key_pem(&self) -> String {
+        pem::encode_private_key(self.issuer.key().serialized_der())
+    }
+
+    /// SHA-256 of the CA's public key: what join tokens pin.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.pin
+    }
+
+    /// When the CA's own certificate holds.
+    pub fn validity(&self) -> Result<Validity, Error> {
+        Ok(Validity::of(&self.der)?)
+    }
+
+    /// Makes a key and a server certificate for these host names and addresses.
+    pub fn issue_server(
+        &self,
+        sans: &[String],
+        life: Duration,
+        now: Wall,
+    ) -> Result<Issued, Error> {
+        let first = sans.first().ok_or(Error::NoNames)?;
+        let key = KeyPair::generate()?;
+        let mut params = leaf(first, life, now);
+        params.subject_alt_names = sans.iter().map(|san| host(san)).collect::<Result<_, _>>()?;
+        params.extended_key_usages = vec![Eku::ServerAuth];
+        let leaf = params.signed_by(&key, &self.issuer)?;
+        Ok(Issued {
+            cert_pem: self.chain(leaf.der()),
+            key_pem: pem::encode_private_key(key.serialized_der()),
+        })
+    }
+
+    /// Signs the key of a request for `node`; what else the request asks for is ignored. The answer
+    /// is the leaf, then the CA.
+    pub fn sign_csr(
+        &self,
+        csr_pem: &str,
+        node: &NodeId,
+        life: Duration,
+        now: Wall,
+    ) -> Result<String, Error> {
+        if *node == NodeId::hub() {
+            return Err(Error::Reserved(node.clone()));
+        }
+        let public = SubjectPublicKeyInfo::from_der(&requested_key(csr_pem)?)?;
+        let mut params = leaf(node.as_str(), life, now);
+        let uri = format!("{NODE_URI}{node}");
+        params.subject_alt_names = vec![SanType::URI(uri.try_into()?)];
+        // Server too: nodes of a mesh accept each other's connections.
+        params.extended_key_usages = vec![Eku::ClientAuth, Eku::ServerAuth];
+        let leaf = params.signed_by(&public, &self.issuer)?;
+        Ok(self.chain(leaf.der()))
+    }
+
+    fn chain(&self, leaf: &[u8]) -> String {
+        pem::encode_certificate(leaf) + &self.cert_pem()
+    }
+}
+
+impl std::fmt::Debug for Ca {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Ca({})", self.pin)
+    }
+}
+
+impl std::fmt::Debug for Issued {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Issued(..)")
+    }
+}
+
+/// The fingerprint of the key that a request asks a certificate for.
+pub fn request_key(csr_pem: &str) -> Result<Fingerprint, Error> {
+    requested_key(csr_pem).map(|spki| Fingerprint::of(&spki))
+}
+
+/// The public key (DER) of a request whose sender has shown that it holds the private one.
+fn requested_key(csr_pem: &str) -> Result<Vec<u8>, Error> {
+    if csr_pem.len() > MAX_REQUEST {
+        return Err(Error::RequestTooLarge);
+    }
+    let der = pem::request(csr_pem)?;
+    let Ok(([], csr)) = X509CertificationRequest::from_der(&der) else {
+        return Err(Error::BadRequest);
+    };
+    csr.verify_signature().map_err(|_| Error::RequestSignature)?;
+    Ok(csr.certification_request_info.subject_pki.raw.to_vec())
+}
+
+fn leaf(common_name: &str, life: Duration, now: Wall) -> CertificateParams {
+    let life = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
+    let mut name = DistinguishedName::new();
+    // RFC 5280 bounds a common name to 64 characters; the names that count are in the SANs.
+    name.push(DnType::CommonName, common_name.chars().take(64).collect::<String>());
+    let mut params = CertificateParams::default();
+    params.distinguished_name = name;
+    params.not_before = moment(now.0.saturating_sub(BACKDATE_MILLIS));
+    params.not_after = moment(now.0.saturating_add(life));
+    params.serial_number = Some(Serial::fresh(now).as_bytes().to_vec().into());
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.use_authority_key_identifier_extension = true;
+    params
+}
+
+/// X.509 knows no year after 9999 and no fraction of a second.
+fn moment(millis: u64) -> OffsetDateTime {
+    const END_OF_X509: i64 = 253_402_300_799;
+    let seconds = i64::try_from(millis / 1000).unwrap_or(END_OF_X509).min(END_OF_X509);
+    OffsetDateTime::from_unix_timestamp(seconds).expect("the year is between 1970 and 9999")
+}
+
+fn host(name: &str) -> Result<SanType, Error> {
+    if let Ok(address) = name.parse::<IpAddr>() {
+        return Ok(SanType::IpAddress(address));
+    }
+    let bad = || Error::BadHost(name.into());
+    // A leading wildcard label is fine in a certificate, though not in an address.
+    let plain = name.strip_prefix("*.").unwrap_or(name);
+    rustls::pki_types::DnsName::try_from(plain).map_err(|_| bad())?;
+    name.try_into().map(SanType::DnsName).map_err(|_| bad())
+}
+
+#[cfg(test)]
+mod tests;

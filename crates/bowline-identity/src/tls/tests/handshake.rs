@@ -1,0 +1,110 @@
+//! Handshakes that succeed.
+
+use super::*;
+
+#[test]
+fn hub_and_agent_know_each_other_over_tls_1_3_and_http_2() {
+    let ca = ca();
+    let pair = node_pair(&ca, "a1");
+    let link = dial(&agent(&ca, &pair), &hub(&ca, ClientAuth::Required), "hub.example").unwrap();
+    let peer = link.peer().unwrap();
+    assert_eq!(peer.node.as_str(), "a1");
+    assert_eq!(peer.thumbprint, pair.thumbprint());
+    assert_eq!(peer, pair.peer().unwrap());
+    assert_eq!(link.server.protocol_version(), Some(rustls::ProtocolVersion::TLSv1_3));
+    assert_eq!(link.client.alpn_protocol(), Some(b"h2".as_slice()));
+}
+
+#[test]
+fn a_hub_can_be_dialled_by_name_and_by_address() {
+    let ca = ca();
+    let (hub, agent) = (hub(&ca, ClientAuth::Required), agent(&ca, &node_pair(&ca, "a1")));
+    for host in ["hub.example", "HUB.example.", "127.0.0.1", "::1", "[::1]"] {
+        assert!(dial(&agent, &hub, host).is_ok(), "{host}");
+    }
+}
+
+#[test]
+fn who_has_no_certificate_may_come_as_far_as_joining() {
+    let ca = ca();
+    let hub = hub(&ca, ClientAuth::Optional);
+    let joining = ClientTls::join(vec![ca.fingerprint()]).unwrap();
+    let link = dial(&joining, &hub, "hub.example").unwrap();
+    assert!(link.peer().is_none());
+    let link = dial(&agent(&ca, &node_pair(&ca, "a1")), &hub, "hub.example").unwrap();
+    assert!(link.peer().is_some());
+}
+
+#[test]
+fn a_port_for_people_asks_for_no_certificate() {
+    let ca = ca();
+    let hub = hub(&ca, ClientAuth::None);
+    let link = dial(&agent(&ca, &node_pair(&ca, "a1")), &hub, "hub.example").unwrap();
+    assert!(link.peer().is_none());
+}
+
+#[test]
+fn one_of_several_pins_is_enough() {
+    let (ca, other) = (ca(), ca());
+    let joining = ClientTls::join(vec![other.fingerprint(), ca.fingerprint()]).unwrap();
+    assert!(dial(&joining, &hub(&ca, ClientAuth::Optional), "hub.example").is_ok());
+}
+
+#[test]
+fn a_joined_client_goes_on_with_its_certificate_and_the_bundle() {
+    let ca = ca();
+    let hub = hub(&ca, ClientAuth::Optional);
+    let client = ClientTls::join(vec![ca.fingerprint()]).unwrap();
+    assert!(dial(&client, &hub, "hub.example").unwrap().peer().is_none());
+    client.set_trust(&bundle(&ca)).unwrap();
+    client.set_pair(&node_pair(&ca, "a1"));
+    assert!(dial(&client, &hub, "hub.example").unwrap().peer().is_some());
+}
+
+#[test]
+fn tls_1_2_is_spoken_only_where_it_is_allowed() {
+    let ca = ca();
+    let mut old = rustls::ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&version::TLS12])
+        .unwrap()
+        .with_root_certificates(bundle(&ca).roots().unwrap())
+        .with_no_client_auth();
+    old.alpn_protocols = alpn();
+    let old = Arc::new(old);
+    let modern = hub(&ca, ClientAuth::None);
+    assert!(matches!(
+        at_server(shake(old.clone(), modern.config(), "hub.example")),
+        rustls::Error::PeerIncompatible(_)
+    ));
+    let pair = server_pair(&ca);
+    let lenient =
+        ServerTls::new(&pair, &bundle(&ca), ClientAuth::None, Versions::Tls12And13).unwrap();
+    let link = shake(old, lenient.config(), "hub.example").unwrap();
+    assert_eq!(link.server.protocol_version(), Some(rustls::ProtocolVersion::TLSv1_2));
+}
+
+#[test]
+fn nothing_is_resumed() {
+    let ca = ca();
+    let (hub, agent) = (hub(&ca, ClientAuth::Required), agent(&ca, &node_pair(&ca, "a1")));
+    for _ in 0..2 {
+        let link = dial(&agent, &hub, "hub.example").unwrap();
+        assert_eq!(link.server.handshake_kind(), Some(rustls::HandshakeKind::Full));
+        assert_eq!(link.client.tls13_tickets_received(), 0);
+    }
+}
+
+#[test]
+fn a_connector_for_websockets_offers_http_1_only() {
+    let ca = ca();
+    let config = agent(&ca, &node_pair(&ca, "a1")).config_for(&["http/1.1"]);
+    let link = shake(config, hub(&ca, ClientAuth::Required).config(), "hub.example").unwrap();
+    assert_eq!(link.server.alpn_protocol(), Some(b"http/1.1".as_slice()));
+}
+
+#[test]
+fn names_are_told_from_nonsense() {
+    for bad in ["", "[", "a b", "https://hub", "hub:8443", "[hub]"] {
+        assert_eq!(server_name(bad), Err(BadHost(bad.into())));
+    }
+}

@@ -1,0 +1,219 @@
+//! Checking the other side: chain, then revocation; or, while joining, a pin.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error as TlsError, OtherError,
+    RootCertStore, SignatureScheme,
+};
+
+use super::{ClientAuth, Error, provider};
+use crate::cert::{self, peer_identity};
+use crate::{Fingerprint, Revocations, TrustBundle};
+
+/// The hub's certificate leads to no CA that the join token pins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the hub's certificate leads to no CA that is pinned: this is another hub, or its CA is new"
+)]
+pub struct PinMismatch;
+
+/// A certificate that is in order, except that it names no node.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the client's certificate names no node")]
+pub struct Refused(#[source] pub cert::Error);
+
+fn other(error: impl std::error::Error + Send + Sync + 'static) -> TlsError {
+    CertificateError::Other(OtherError(Arc::new(error))).into()
+}
+
+/// Checks the certificates of clients against what is trusted and revoked at that moment.
+#[derive(Debug)]
+pub(super) struct ClientGate {
+    auth: ClientAuth,
+    chain: ArcSwap<ChainCheck>,
+    revoked: ArcSwap<Revocations>,
+}
+
+/// An `ArcSwap` needs something sized to point to.
+#[derive(Debug)]
+struct ChainCheck(Arc<dyn ClientCertVerifier>);
+
+impl ChainCheck {
+    fn new(trust: &TrustBundle) -> Result<Arc<Self>, Error> {
+        let builder = WebPkiClientVerifier::builder_with_provider(trust.roots()?, provider());
+        Ok(Arc::new(Self(builder.build()?)))
+    }
+}
+
+impl ClientGate {
+    pub(super) fn new(auth: ClientAuth, trust: &TrustBundle) -> Result<Self, Error> {
+        let chain = ArcSwap::new(ChainCheck::new(trust)?);
+        Ok(Self { auth, chain, revoked: ArcSwap::default() })
+    }
+
+    pub(super) fn set_trust(&self, trust: &TrustBundle) -> Result<(), Error> {
+        self.chain.store(ChainCheck::new(trust)?);
+        Ok(())
+    }
+
+    pub(super) fn set_revocations(&self, revoked: Revocations) {
+        self.revoked.store(Arc::new(revoked));
+    }
+
+    /// The whole check, for a new connection and for one that is open already.
+    pub(super) fn check(
+        &self,
+        leaf: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<(), TlsError> {
+        self.chain.load().0.verify_client_cert(leaf, chain, now)?;
+        let peer = peer_identity(leaf).map_err(|error| other(Refused(error)))?;
+        if self.revoked.load().refuses(&peer) {
+            return Err(CertificateError::Revoked.into());
+        }
+        Ok(())
+    }
+}
+
+impl ClientCertVerifier for ClientGate {
+    fn client_auth_mandatory(&self) -> bool {
+        self.auth == ClientAuth::Required
+    }
+
+    /// No hints: an agent has one certificate, and the list would have to outlive a reload.
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, TlsError> {
+        self.check(leaf, chain, now).map(|()| ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        let known = &provider().signature_verification_algorithms;
+        verify_tls12_signature(message, cert, dss, known)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        let known = &provider().signature_verification_algorithms;
+        verify_tls13_signature(message, cert, dss, known)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Whom a client believes to be the hub.
+#[derive(Debug)]
+enum Belief {
+    /// Whoever has a certificate for that name by a CA of the bundle.
+    Bundle(Arc<WebPkiServerVerifier>),
+    /// Whoever has a certificate for that name by a CA with one of these keys.
+    Pinned(Vec<Fingerprint>),
+}
+
+/// Checks the certificate of the hub.
+#[derive(Debug)]
+pub(super) struct HubCheck(ArcSwap<Belief>);
+
+fn webpki(roots: Arc<RootCertStore>) -> Result<Arc<WebPkiServerVerifier>, Error> {
+    Ok(WebPkiServerVerifier::builder_with_provider(roots, provider()).build()?)
+}
+
+impl HubCheck {
+    pub(super) fn bundle(trust: &TrustBundle) -> Result<Self, Error> {
+        Ok(Self(ArcSwap::from_pointee(Belief::Bundle(webpki(trust.roots()?)?))))
+    }
+
+    pub(super) fn pinned(pins: Vec<Fingerprint>) -> Self {
+        Self(ArcSwap::from_pointee(Belief::Pinned(pins)))
+    }
+
+    pub(super) fn set_trust(&self, trust: &TrustBundle) -> Result<(), Error> {
+        self.0.store(Arc::new(Belief::Bundle(webpki(trust.roots()?)?)));
+        Ok(())
+    }
+}
+
+/// The pinned CA among what the server sent, as the only anchor. Its own signature need not be
+/// checked: who sends it must hold a certificate that the pinned key has signed.
+fn pinned_anchor(
+    chain: &[CertificateDer<'_>],
+    pins: &[Fingerprint],
+) -> Result<Arc<WebPkiServerVerifier>, TlsError> {
+    let pinned = |der: &&CertificateDer<'_>| {
+        cert::public_key_pin(der).is_ok_and(|pin| pins.contains(&pin))
+            && cert::is_ca(der).unwrap_or(false)
+    };
+    let anchor = chain.iter().find(pinned).ok_or_else(|| other(PinMismatch))?;
+    let mut roots = RootCertStore::empty();
+    roots.add(anchor.clone().into_owned())?;
+    webpki(Arc::new(roots)).map_err(other)
+}
+
+impl ServerCertVerifier for HubCheck {
+    fn verify_server_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, TlsError> {
+        match &**self.0.load() {
+            Belief::Bundle(check) => check.verify_server_cert(leaf, chain, name, ocsp, now),
+            Belief::Pinned(pins) => {
+                pinned_anchor(chain, pins)?.verify_server_cert(leaf, chain, name, ocsp, now)
+            }
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        let known = &provider().signature_verification_algorithms;
+        verify_tls12_signature(message, cert, dss, known)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        let known = &provider().signature_verification_algorithms;
+        verify_tls13_signature(message, cert, dss, known)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        provider().signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -48,7 +48,7 @@ fn a_new_rev_is_rolled_out_again() {
 #[test]
 fn annotations_provoke_every_state() {
     let ill = desired(
-        json!({"simulated.bowline.io/health": "Degraded", "simulated.bowline.io/delay": "2s"}),
+        &json!({"simulated.bowline.io/health": "Degraded", "simulated.bowline.io/delay": "2s"}),
     );
     let first = look(&ill, 1, None, Wall(0));
     assert_eq!(first.again, Some(Wall(2000)));

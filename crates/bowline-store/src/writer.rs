@@ -1,0 +1,208 @@
+//! The one thread that writes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use bowline_types::{Batch, Ticket};
+
+use crate::{BackupOptions, Error, Manifest, Store};
+
+/// The most bytes of records that go into one transaction, unless one batch alone is larger.
+const GROUP_BYTES: usize = 8 << 20;
+
+/// What became of batches.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Every batch up to this ticket is as durable as it asked to be.
+    Persisted(Ticket),
+    /// This batch and all later ones are not acknowledged and never will be.
+    Failed(Ticket, Error),
+}
+
+/// One group commit, for metrics.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    /// How long it took.
+    pub took: Duration,
+    /// How many batches were in it.
+    pub batches: usize,
+    /// How many records were written or dropped.
+    pub records: usize,
+    /// What those weigh.
+    pub bytes: usize,
+}
+
+type OnDone = Box<dyn FnMut(Outcome) + Send>;
+type OnGroup = Box<dyn FnMut(Group) + Send>;
+type OnBackup = Box<dyn FnOnce(Result<Manifest, Error>) + Send>;
+
+enum Job {
+    Batch(Batch),
+    Backup(PathBuf, BackupOptions, OnBackup),
+}
+
+/// A store and the thread that owns it. Whatever waits is written together.
+pub struct Writer {
+    jobs: Sender<Job>,
+    backlog: Arc<AtomicUsize>,
+    thread: JoinHandle<()>,
+}
+
+impl Writer {
+    /// Gives the store to a thread of its own. `on_done` is called there, in order of tickets.
+    pub fn start(store: impl Store + 'static, on_done: OnDone) -> Self {
+        Self::start_measured(store, on_done, Box::new(|_| {}))
+    }
+
+    /// The same, and `on_group` hears of each group commit that worked.
+    pub fn start_measured(store: impl Store + 'static, on_done: OnDone, on_group: OnGroup) -> Self {
+        let (jobs, queue) = channel();
+        let backlog = Arc::new(AtomicUsize::new(0));
+        let held = backlog.clone();
+        let thread = thread::Builder::new()
+            .name("bowline-store".into())
+            .spawn(move || {
+                let performer =
+                    Performer { store, on_done, on_group, backlog: held, backups: vec![] };
+                performer.run(&queue);
+            })
+            .expect("the system can start a thread while a node starts");
+        Self { jobs, backlog, thread }
+    }
+
+    /// Hands over a batch; its outcome comes later. After a failure nothing comes any more.
+    pub fn submit(&self, batch: Batch) {
+        self.backlog.fetch_add(weigh(&batch).1, Ordering::Relaxed);
+        // The thread outlives this handle unless a callback of the caller's panicked.
+        let _ended = self.jobs.send(Job::Batch(batch));
+    }
+
+    /// Bytes of records that were submitted and not yet written.
+    pub fn backlog(&self) -> usize {
+        self.backlog.load(Ordering::Relaxed)
+    }
+
+    /// Makes a backup that holds at least what was submitted before. Commits go on beside it;
+    /// `on_done` is called on yet another thread.
+    pub fn backup(&self, to: PathBuf, options: BackupOptions, on_done: OnBackup) {
+        let _ended = self.jobs.send(Job::Backup(to, options, on_done));
+    }
+
+    /// Writes what waits, waits for backups under way, and closes the store.
+    pub fn close(self) {
+        drop(self.jobs);
+        if let Err(panic) = self.thread.join() {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+struct Performer<S> {
+    store: S,
+    on_done: OnDone,
+    on_group: OnGroup,
+    backlog: Arc<AtomicUsize>,
+    backups: Vec<JoinHandle<()>>,
+}
+
+impl<S: Store> Performer<S> {
+    fn run(mut self, queue: &Receiver<Job>) {
+        let mut held = None;
+        while let Some(job) = held.take().or_else(|| queue.recv().ok()) {
+            match job {
+                Job::Backup(to, options, on_done) => self.backup(to, options, on_done),
+                Job::Batch(first) => {
+                    let (group, next) = gather(first, queue);
+                    held = next;
+                    if self.perform(group).is_err() {
+                        break;
+                    }
+                }
+            }
+        }
+        for backup in self.backups {
+            // A panic there was the callback's, and has been reported where it happened.
+            let _panicked = backup.join();
+        }
+    }
+
+    fn perform(&mut self, group: Gathered) -> Result<(), ()> {
+        let began = Instant::now();
+        let done = self.store.commit(&group.batches);
+        self.backlog.fetch_sub(group.bytes, Ordering::Relaxed);
+        let Gathered { batches, records, bytes } = group;
+        let (first, last) = (batches[0].ticket, batches[batches.len() - 1].ticket);
+        match done {
+            Ok(()) => {
+                let (took, batches) = (began.elapsed(), batches.len());
+                (self.on_group)(Group { took, batches, records, bytes });
+                (self.on_done)(Outcome::Persisted(last));
+                Ok(())
+            }
+            Err(error) => {
+                let failed = match &error {
+                    Error::Fenced { ticket, .. } => *ticket,
+                    _ => first,
+                };
+                // Those before a fenced batch are on disk, and their writers must hear of it.
+                let before = batches.iter().map(|b| b.ticket).take_while(|t| *t != failed).last();
+                if let Some(before) = before {
+                    (self.on_done)(Outcome::Persisted(before));
+                }
+                (self.on_done)(Outcome::Failed(failed, error));
+                Err(())
+            }
+        }
+    }
+
+    fn backup(&mut self, to: PathBuf, options: BackupOptions, on_done: OnBackup) {
+        let Some(source) = self.store.source() else {
+            return on_done(Err(Error::Unsupported("be backed up")));
+        };
+        self.backups.retain(|backup| !backup.is_finished());
+        let thread = thread::spawn(move || on_done(source.backup(&to, options)));
+        self.backups.push(thread);
+    }
+}
+
+struct Gathered {
+    batches: Vec<Batch>,
+    records: usize,
+    bytes: usize,
+}
+
+/// Takes all that waits, up to a bound, and the job that ended the taking.
+fn gather(first: Batch, queue: &Receiver<Job>) -> (Gathered, Option<Job>) {
+    let (records, bytes) = weigh(&first);
+    let mut group = Gathered { batches: vec![first], records, bytes };
+    while group.bytes < GROUP_BYTES {
+        match queue.try_recv() {
+            Ok(Job::Batch(batch)) => {
+                let (records, bytes) = weigh(&batch);
+                group.records += records;
+                group.bytes += bytes;
+                group.batches.push(batch);
+            }
+            Ok(other) => return (group, Some(other)),
+            Err(_) => break,
+        }
+    }
+    (group, None)
+}
+
+/// Records and bytes of a batch.
+fn weigh(batch: &Batch) -> (usize, usize) {
+    let writes = batch.writes.iter();
+    writes.fold((0, 0), |(records, bytes), w| {
+        let puts: usize = w.puts.iter().map(bowline_types::Record::weight).sum();
+        let drops: usize = w.drops.iter().map(|k| k.as_str().len()).sum();
+        (records + w.puts.len() + w.drops.len(), bytes + puts + drops)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+//! Knows every durable commit, and holds what nodes say and show against it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bowline_sync::{Copy, Frame, Node, Tag};
+use bowline_types::{
+    Batch, Body, Change, Cursor, Image, Key, Lineage, NodeId, Rev, ShelfId, Slot, Start, Term,
+    Verdict, Why,
+};
+
+type Commits = BTreeMap<(Term, Rev), BTreeMap<Key, Option<Body>>>;
+
+/// What happened, and what was promised.
+#[derive(Default)]
+pub struct Oracle {
+    log: BTreeMap<ShelfId, Commits>,
+    /// Local writes that were promised, by shelf.
+    writes: BTreeMap<Tag, ShelfId>,
+    /// How many copies were checked.
+    pub checks: u64,
+    /// How many writes were promised.
+    pub promised: u64,
+    /// How many keys were told as absent.
+    pub absent: u64,
+    /// Changes told to readers.
+    pub changes: Vec<(NodeId, ShelfId, Change)>,
+}
+
+impl Oracle {
+    pub(crate) fn writes(&mut self, tag: Tag, shelf: &ShelfId) {
+        self.writes.insert(tag, shelf.clone());
+    }
+
+    pub(crate) fn wrote(&mut self, tag: Tag, done: bool) {
+        if self.writes.remove(&tag).is_some() && done {
+            self.promised += 1;
+        }
+    }
+
+    /// Readers are told; keys that are always at the source never go.
+    pub(crate) fn changed(&mut self, at: &NodeId, shelf: &ShelfId, changes: &[Change], relist: bool) {
+        for change in changes {
+            if let Change::Gone(key, why) = change {
+                self.absent += u64::from(*why == Why::Absent);
+                let pin = relist && key.as_str().contains("pin");
+                assert!(!pin, "{at}: {key} of {shelf} was told as {why:?} although always there");
+            }
+            self.changes.push((at.clone(), shelf.clone(), change.clone()));
+        }
+    }
+
+    /// Enters what reaches a disk.
+    pub(crate) fn persisted(&mut self, batch: &Batch) {
+        for write in batch.writes.iter().filter(|w| w.slot == Slot::Own && w.start != Start::Remove) {
+            let lineage = &write.meta.head.lineage;
+            let log = self.log.entry(write.shelf.clone()).or_default();
+            // Several commits may be in one write: each record is of the commit of its rev.
+            for record in &write.puts {
+                let at = lineage.at(record.rev);
+                let commit = log.entry((at.term, at.rev)).or_default();
+                commit.insert(record.key.clone(), record.body.clone());
+            }
+            let tip = lineage.tip();
+            if tip.rev > 0 {
+                log.entry((tip.term, tip.rev)).or_default();
+            }
+        }
+    }
+
+    /// Law 2, at every send: nothing is told that is not on disk.
+    pub(crate) fn told(&self, at: &NodeId, disk: &Image, frame: &Frame) {
+        match frame {
+            Frame::Feed(feed) if feed.head.shelf.owner == *at => {
+                let shelf = disk.shelves.get(&feed.head.shelf);
+                let own = shelf.and_then(|s| s.slots.get(&Slot::Own));
+                let lineage = own.map(|s| s.meta.head.lineage.clone()).unwrap_or_default();
+                let tip = lineage.tip();
+                assert!(lineage.has(feed.to.cursor), "{at} told of {:?} before disk", feed.to.cursor);
+                assert!(feed.head.tip().rev <= tip.rev, "{at} told of a head before disk");
+                assert!(feed.records.iter().all(|r| r.rev <= tip.rev), "{at} told before disk");
+            }
+            Frame::Verdict { id, verdict } if verdict.at().is_some_and(|c| c.rev > 0) => {
+                let durable = disk.shelves.values().any(|s| s.verdicts.contains_key(id));
+                assert!(durable, "{at} told a verdict before it was on disk");
+            }
+            _ => {}
+        }
+    }
+
+    /// Who is told that it wrote reads what it wrote, or something later.
+    pub(crate) fn reads_own_write(&self, node: &Node, verdict: &Verdict) {
+        let Verdict::Taken { at, .. } = verdict else { return };
+        let commits = self.log.iter().filter_map(|(s, l)| Some((s, l.get(&(at.term, at.rev))?)));
+        for (shelf, commit) in commits {
+            let Some(taken) = node.taken().get(shelf) else { continue };
+            for key in commit.keys().filter(|k| taken.interest().covers(k.as_str())) {
+                let main = taken.main.as_ref().expect("judged with a copy");
+                let got = main.map.get(key.as_str());
+                let newer = got.is_some_and(|g| g.rev >= at.rev);
+                let late = main.place.seen.rev > main.place.cursor.rev;
+                assert!(
+                    newer || main.floor >= at.rev || late,
+                    "{} does not read its write {key}@{at:?}: {got:?}",
+                    node.id()
+                );
+            }
+        }
+    }
+
+    /// At every feed: the copy is a place in the owner's history.
+    pub fn check_copy(&mut self, node: &Node, shelf: &ShelfId) {
+        let Some(taken) = node.taken().get(shelf) else { return };
+        let Some(main) = &taken.main else { return };
+        self.checks += 1;
+        let empty = Commits::new();
+        let log = self.log.get(shelf).unwrap_or(&empty);
+        let at = node.id();
+        let lineage = &main.head.lineage;
+        assert!(lineage.has(main.place.cursor), "{at}'s {shelf} is on a foreign branch");
+        for r in main.map.iter() {
+            let c = lineage.at(r.rev);
+            let wrote = log.get(&(c.term, c.rev)).and_then(|w| w.get(&r.key));
+            assert_eq!(wrote, Some(&r.body), "{at}'s {shelf}: {r:?} was never on this branch");
+        }
+        let holds = |k: &Key| main.place.holds(taken.interest(), k.as_str());
+        if main.place.is_whole() {
+            let mut state = state_at(log, lineage, main.place.cursor);
+            state.retain(|k, _| taken.interest().covers(k.as_str()));
+            let live = live(main);
+            assert_eq!(live, state, "{at}'s {shelf} is whole at {:?}, but not the owner's", main.place);
+        }
+        for (key, newest) in newest(log, lineage, main.place.cursor) {
+            if !holds(&key) || newest.last > main.place.cursor.rev {
+                continue;
+            }
+            let got = main.map.get(key.as_str());
+            if newest.live {
+                let there = got.is_some_and(|g| g.rev == newest.rev);
+                assert!(there, "{at}'s {shelf} lacks {key}@{} at {:?}: {got:?}", newest.rev, main.place);
+            } else {
+                assert!(got.is_none_or(|g| !g.is_live()), "{at}'s {shelf}: dead {key} lives");
+            }
+        }
+    }
+
+    /// A proposal is in at most one commit, over all branches that ever were on a disk.
+    pub fn takes_effect_once(&self, shelf: &ShelfId) {
+        let mut seen = BTreeMap::<&[u8], u32>::new();
+        let bodies = self.log.get(shelf).into_iter().flat_map(|l| l.values()).flat_map(|c| c.values());
+        for body in bodies.flatten().filter(|b| b.bytes.starts_with(b"prop")) {
+            *seen.entry(&body.bytes).or_default() += 1;
+        }
+        assert!(seen.values().all(|n| *n == 1), "a proposal took effect twice: {seen:?}");
+    }
+
+    /// Every commit that was on a disk of an owner that never lost one is in its history.
+    pub fn lost_nothing(&self, shelf: &ShelfId, lineage: &Lineage) {
+        for (term, rev) in self.log.get(shelf).into_iter().flat_map(|l| l.keys()) {
+            let at = Cursor { term: *term, rev: *rev };
+            assert!(lineage.has(at), "{shelf} has lost its commit {at:?}");
+        }
+    }
+
+    /// Nodes and shelves of which changes were told.
+    pub fn told_of(&self) -> BTreeSet<(NodeId, ShelfId)> {
+        self.changes.iter().map(|c| (c.0.clone(), c.1.clone())).collect()
+    }
+}
+
+struct Newest {
+    rev: Rev,
+    live: bool,
+    last: Rev,
+}
+
+fn on<'a>(
+    log: &'a Commits,
+    lineage: &'a Lineage,
+) -> impl Iterator<Item = (Rev, &'a BTreeMap<Key, Option<Body>>)> {
+    lineage.terms().iter().flat_map(move |(term, end)| {
+        log.range((*term, 0)..=(*term, *end))
+            .filter(move |((t, rev), _)| lineage.has(Cursor { term: *t, rev: *rev }))
+            .map(|((_, rev), commit)| (*rev, commit))
+    })
+}
+
+fn state_at(log: &Commits, lineage: &Lineage, at: Cursor) -> BTreeMap<Key, Body> {
+    let mut state = BTreeMap::new();
+    for (_, commit) in on(log, lineage).filter(|(rev, _)| *rev <= at.rev) {
+        for (key, body) in commit {
+            match body {
+                Some(body) => state.insert(key.clone(), body.clone()),
+                None => state.remove(key),
+            };
+        }
+    }
+    state
+}
+
+fn newest(log: &Commits, lineage: &Lineage, at: Cursor) -> BTreeMap<Key, Newest> {
+    let mut newest = BTreeMap::<Key, Newest>::new();
+    for (rev, commit) in on(log, lineage) {
+        for (key, body) in commit {
+            let n = newest.entry(key.clone()).or_insert(Newest { rev: 0, live: false, last: 0 });
+            if rev <= at.rev && rev >= n.rev {
+                (n.rev, n.live) = (rev, body.is_some());
+            }
+            n.last = n.last.max(rev);
+        }
+    }
+    newest
+}
+
+fn live(copy: &Copy) -> BTreeMap<Key, Body> {
+    copy.map.live().filter_map(|r| Some((r.key.clone(), r.body.clone()?))).collect()
+}

@@ -1,0 +1,566 @@
+//! Processes, wires and disks. Whatever order things happen in is the schedule's choice.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use bowline_sync::{
+    Access, Action, Event, Frame, Gate, Limits, Node, Plan, Recovery, Sealer, Tag, Verb,
+};
+use bowline_types::{
+    Batch, Body, Image, Interest, Item, Key, LinkId, Mono, NodeId, Now, Prefix, ShelfId, ShelfName,
+    Signature, Slot, Term, Verdict, Wall,
+};
+
+use crate::oracle::Oracle;
+use crate::random::Random;
+
+/// A running process. Several may bear one node's name: clones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Process(pub u64);
+
+/// What the gate of every node knows.
+#[derive(Clone, Debug, Default)]
+pub struct Rights(Arc<Mutex<BTreeMap<(NodeId, ShelfId), Interest>>>);
+
+impl Rights {
+    /// From now on the peer may take no more of the shelf than this.
+    pub fn narrow(&self, peer: NodeId, shelf: ShelfId, allowed: Interest) {
+        self.0.lock().expect("no holder panics").insert((peer, shelf), allowed);
+    }
+
+    /// From now on the peer may take all of the shelf.
+    pub fn widen(&self, peer: NodeId, shelf: ShelfId) {
+        self.0.lock().expect("no holder panics").remove(&(peer, shelf));
+    }
+
+    /// What the peer may take.
+    pub fn of(&self, peer: &NodeId, shelf: &ShelfId) -> Option<Interest> {
+        self.0.lock().expect("no holder panics").get(&(peer.clone(), shelf.clone())).cloned()
+    }
+}
+
+impl Gate for Rights {
+    fn may(&self, peer: &NodeId, verb: Verb, shelf: &ShelfId) -> Access {
+        match self.of(peer, shelf) {
+            Some(allowed) if verb == Verb::Take => Access::Within(allowed),
+            _ => Access::Full,
+        }
+    }
+}
+
+/// Signs with the owner's name and a sum over the message: enough to tell forged from genuine.
+struct Names(NodeId);
+
+fn sum(message: &[u8]) -> u64 {
+    message.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
+}
+
+impl Sealer for Names {
+    fn sign(&self, message: &[u8]) -> Signature {
+        Signature(format!("{}:{:x}", self.0, sum(message)).into())
+    }
+
+    fn verify(&self, _: &NodeId, owner: &NodeId, message: &[u8], signature: &Signature) -> bool {
+        *signature == Self(owner.clone()).sign(message)
+    }
+}
+
+/// Two processes, and what is on its way between them.
+pub struct Wire {
+    /// The ends.
+    pub ends: [Process; 2],
+    /// Frames towards each end.
+    pub towards: [VecDeque<Frame>; 2],
+    /// Ends whose process has not been told that the link is gone.
+    pub open: [bool; 2],
+    /// Nothing arrives at this end any more.
+    pub cut: [bool; 2],
+}
+
+/// The fleet.
+pub struct World {
+    /// Running processes.
+    pub nodes: BTreeMap<Process, Node>,
+    /// The process that new links to a node reach.
+    pub faces: BTreeMap<NodeId, Process>,
+    /// Every shelf, and how it recovers.
+    pub shelves: BTreeMap<ShelfId, Recovery>,
+    /// What each process has on disk.
+    pub disks: BTreeMap<Process, Image>,
+    /// Older disks, to be restored.
+    pub backups: BTreeMap<NodeId, Vec<Image>>,
+    /// Batches not yet on disk.
+    pub queues: BTreeMap<Process, VecDeque<Batch>>,
+    /// What is on its way.
+    pub wires: BTreeMap<LinkId, Wire>,
+    /// The newest link of a pair.
+    pub links: BTreeMap<(NodeId, NodeId), LinkId>,
+    /// What relisted shelves are made from.
+    pub source: BTreeMap<ShelfId, BTreeMap<Key, Body>>,
+    /// Relisted shelves that are not sealed in this opening.
+    pub unlisted: BTreeSet<ShelfId>,
+    /// What every gate knows.
+    pub rights: Rights,
+    /// Bounds of every node.
+    pub limits: Limits,
+    /// What happened, against what was promised.
+    pub oracle: Oracle,
+    /// Whether batches reach the disk as soon as they are made.
+    pub prompt_disks: bool,
+    /// Frames sent.
+    pub frames: usize,
+    /// Links closed by a node.
+    pub closed: Vec<bowline_sync::Reason>,
+    /// Shelves whose owner has forgotten something.
+    pub forgot: BTreeSet<ShelfId>,
+    /// Verdicts that came back.
+    pub judged: BTreeMap<Tag, Verdict>,
+    /// Milliseconds of both clocks.
+    pub mono: u64,
+    /// May jump.
+    pub wall: u64,
+    /// Tells what happens.
+    pub trace: Option<Box<dyn FnMut(String)>>,
+    /// Nodes that lost, rolled back or left something they had on disk.
+    forgetful: BTreeSet<NodeId>,
+    next: u64,
+}
+
+/// The n-th node's name.
+pub fn node(n: u32) -> NodeId {
+    NodeId::new(&format!("n{n}")).expect("a label")
+}
+
+/// A shelf of the n-th node.
+pub fn shelf(owner: u32, name: &str) -> ShelfId {
+    ShelfId::new(node(owner), ShelfName::new(name).expect("a label"))
+}
+
+/// A key.
+pub fn key(k: &str) -> Key {
+    Key::new(k).expect("a key")
+}
+
+/// A write.
+pub fn item(k: &str, body: Option<&str>) -> Item {
+    Item { key: key(k), body: body.map(|b| Body::new(b.to_owned())) }
+}
+
+/// Everything.
+pub fn all() -> Interest {
+    Interest::all()
+}
+
+/// These prefixes.
+pub fn interest(prefixes: &[&str]) -> Interest {
+    prefixes.iter().map(|p| Prefix::new(p).expect("a prefix")).collect()
+}
+
+impl World {
+    /// `n` nodes with these shelves, nothing on disk, no link.
+    pub fn new(n: u32, shelves: &[(ShelfId, Recovery)]) -> Self {
+        let mut world = Self {
+            nodes: BTreeMap::new(),
+            faces: BTreeMap::new(),
+            shelves: shelves.iter().cloned().collect(),
+            disks: BTreeMap::new(),
+            backups: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            wires: BTreeMap::new(),
+            links: BTreeMap::new(),
+            source: BTreeMap::new(),
+            unlisted: BTreeSet::new(),
+            rights: Rights::default(),
+            // Small, so that a handful of records needs several feeds and fills a window.
+            limits: Limits { feed: 90, window: 900, total: 4000, spell_out: 1, batch: 120, late: 0 },
+            oracle: Oracle::default(),
+            prompt_disks: true,
+            frames: 0,
+            closed: vec![],
+            forgot: BTreeSet::new(),
+            judged: BTreeMap::new(),
+            mono: 0,
+            wall: 1000,
+            trace: None,
+            forgetful: BTreeSet::new(),
+            next: 1,
+        };
+        for i in 0..n {
+            world.open(&node(i), Image::default());
+        }
+        world
+    }
+
+    fn fresh(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// From now on this node is not expected to have all that it ever had on disk.
+    pub fn oracle_forgets(&mut self, id: &NodeId) {
+        self.forgetful.insert(id.clone());
+    }
+
+    /// Whether the node lost, rolled back or left something.
+    pub fn has_forgotten(&self, id: &NodeId) -> bool {
+        self.forgetful.contains(id)
+    }
+
+    /// Both clocks.
+    pub fn now(&self) -> Now {
+        Now { mono: Mono(self.mono), wall: Wall(self.wall) }
+    }
+
+    /// The process that bears a node's name to new links.
+    pub fn face(&self, id: &NodeId) -> Option<Process> {
+        self.faces.get(id).copied()
+    }
+
+    /// The node behind that name.
+    pub fn at(&self, id: &NodeId) -> &Node {
+        &self.nodes[&self.faces[id]]
+    }
+
+    /// Opens a process from a disk, under a new session.
+    pub fn open(&mut self, id: &NodeId, disk: Image) -> Process {
+        self.wall += 5;
+        let process = Process(self.fresh());
+        let session = Term::draw(self.wall, process.0);
+        let gate = Box::new(self.rights.clone());
+        let mut n = Node::new(id.clone(), session, self.limits, gate, Box::new(Names(id.clone())));
+        for (shelf, image) in disk.shelves.clone() {
+            for (slot, s) in image.slots {
+                let verdicts = if slot == Slot::Own { image.verdicts.clone() } else { BTreeMap::new() };
+                n.load(shelf.clone(), slot, s.meta, s.records.into_values(), verdicts);
+            }
+        }
+        self.faces.insert(id.clone(), process);
+        self.disks.insert(process, disk);
+        self.queues.insert(process, VecDeque::new());
+        self.nodes.insert(process, n);
+        let own: Vec<_> =
+            self.shelves.iter().filter(|(s, _)| s.owner == *id).map(|(s, r)| (s.clone(), *r)).collect();
+        for (shelf, recovery) in own {
+            if recovery == Recovery::Relist {
+                self.unlisted.insert(shelf.clone());
+            }
+            self.feed(process, Event::Open(shelf, Plan::new(recovery)));
+        }
+        process
+    }
+
+    /// Ends a process as `kill -9` does; what is on its disk is given back.
+    pub fn kill(&mut self, process: Process) -> Image {
+        self.nodes.remove(&process);
+        self.queues.remove(&process);
+        let links: Vec<_> =
+            self.wires.iter().filter(|(_, w)| w.ends.contains(&process)).map(|(l, _)| *l).collect();
+        for link in links {
+            self.down(link);
+        }
+        self.faces.retain(|_, p| *p != process);
+        self.disks.remove(&process).unwrap_or_default()
+    }
+
+    /// Ends and opens a node again on the disk that `choose` makes of the one it had.
+    pub fn restart(&mut self, id: &NodeId, choose: impl FnOnce(Image) -> Image) {
+        let disk = self.face(id).map(|p| self.kill(p)).unwrap_or_default();
+        self.open(id, choose(disk));
+    }
+
+    /// Lets a node handle an event and does what it says.
+    pub fn feed(&mut self, at: Process, event: Event) {
+        let now = self.now();
+        let Some(node) = self.nodes.get_mut(&at) else { return };
+        let id = node.id().clone();
+        if let Some(trace) = &mut self.trace {
+            trace(format!("{id} <- {event:?}"));
+        }
+        let actions = node.handle(now, event);
+        for action in actions {
+            self.act(at, &id, action);
+        }
+        if self.prompt_disks {
+            while self.persist(at) {}
+        }
+    }
+
+    fn act(&mut self, at: Process, id: &NodeId, action: Action) {
+        match action {
+            Action::Send(link, frame) => self.send(at, id, link, frame),
+            Action::Persist(batch) => {
+                if let Some(queue) = self.queues.get_mut(&at) {
+                    queue.push_back(batch);
+                }
+            }
+            Action::Changed(shelf, changes) => {
+                let relist = self.shelves.get(&shelf) == Some(&Recovery::Relist);
+                self.oracle.changed(id, &shelf, &changes, relist);
+            }
+            Action::Judged(tag, verdict) => {
+                let node = &self.nodes[&at];
+                self.oracle.reads_own_write(node, &verdict);
+                assert!(self.judged.insert(tag, verdict).is_none(), "{tag:?} was judged twice");
+            }
+            Action::Wrote(tag, result) => self.oracle.wrote(tag, result.is_ok()),
+            Action::Forgot(shelf) => {
+                self.forgot.insert(shelf);
+            }
+            Action::Asked { proposal, .. } => {
+                let decision = bowline_sync::Decision {
+                    items: proposal.items.clone(),
+                    answer: proposal.ask.clone().unwrap_or_default(),
+                };
+                let (id, shelf) = (proposal.id, proposal.shelf);
+                self.feed(at, Event::Decided { id, shelf, decision: Ok(decision) });
+            }
+            Action::Close(link, reason) => {
+                self.closed.push(reason);
+                if let Some(trace) = &mut self.trace {
+                    trace(format!("{id} closes link {} ({reason:?})", link.0));
+                }
+                // The closer knows; the other end hears of it.
+                let end = self.wires.get(&link).map(|w| usize::from(w.ends[0] != at));
+                if let (Some(end), Some(w)) = (end, self.wires.get_mut(&link)) {
+                    w.open[end] = false;
+                }
+                self.down(link);
+            }
+            Action::Halt(_) => {
+                self.kill(at);
+            }
+        }
+    }
+
+    fn send(&mut self, at: Process, id: &NodeId, link: LinkId, frame: Frame) {
+        if let Some(disk) = self.disks.get(&at) {
+            self.oracle.told(id, disk, &frame);
+        }
+        self.frames += 1;
+        if let Some(wire) = self.wires.get_mut(&link) {
+            let other = usize::from(wire.ends[0] == at);
+            wire.towards[other].push_back(frame);
+        }
+    }
+
+    /// The next batch of a process reaches its disk.
+    pub fn persist(&mut self, at: Process) -> bool {
+        let Some(batch) = self.queues.get_mut(&at).and_then(VecDeque::pop_front) else {
+            return false;
+        };
+        let ticket = batch.ticket;
+        self.oracle.persisted(&batch);
+        let disk = self.disks.entry(at).or_default();
+        disk.apply(batch).expect("nobody else writes to this disk");
+        self.feed(at, Event::Persisted(ticket));
+        true
+    }
+
+    /// The first `n` writes of the next batch reach the disk; then the process ends.
+    pub fn tear(&mut self, at: Process, n: usize) -> Option<Image> {
+        let mut batch = self.queues.get_mut(&at)?.pop_front()?;
+        batch.writes.truncate(n);
+        self.oracle.persisted(&batch);
+        let disk = self.disks.entry(at).or_default();
+        disk.apply(batch).expect("nobody else writes to this disk");
+        Some(self.kill(at))
+    }
+
+    /// Remembers a node's disk as it is now.
+    pub fn backup(&mut self, id: &NodeId) {
+        let Some(disk) = self.face(id).and_then(|p| self.disks.get(&p)).cloned() else { return };
+        self.backups.entry(id.clone()).or_default().push(disk);
+    }
+
+    /// Connects two nodes, replacing what link they had.
+    pub fn up(&mut self, a: &NodeId, b: &NodeId) -> Option<LinkId> {
+        let ends = [self.face(a)?, self.face(b)?];
+        let link = LinkId(self.fresh());
+        let wire = Wire { ends, towards: Default::default(), open: [true; 2], cut: [false; 2] };
+        self.wires.insert(link, wire);
+        self.links.insert((a.clone(), b.clone()), link);
+        self.feed(ends[0], Event::LinkUp(link, b.clone()));
+        self.feed(ends[1], Event::LinkUp(link, a.clone()));
+        Some(link)
+    }
+
+    /// Takes a link away; both ends are told.
+    pub fn down(&mut self, link: LinkId) {
+        let Some(wire) = self.wires.remove(&link) else { return };
+        self.links.retain(|_, l| *l != link);
+        for (end, open) in wire.ends.into_iter().zip(wire.open) {
+            if open {
+                self.feed(end, Event::LinkDown(link));
+            }
+        }
+    }
+
+    /// Takes the link between two nodes away.
+    pub fn down_between(&mut self, a: &NodeId, b: &NodeId) {
+        if let Some(link) = self.links.get(&(a.clone(), b.clone())).copied() {
+            self.down(link);
+        }
+    }
+
+    /// Wires with something to deliver, and towards which end.
+    pub fn busy(&self) -> Vec<(LinkId, usize)> {
+        let ends = self.wires.iter().flat_map(|(l, w)| [(*l, 0, w), (*l, 1, w)]);
+        ends.filter(|(_, end, w)| !w.towards[*end].is_empty() && !w.cut[*end])
+            .map(|(l, end, _)| (l, end))
+            .collect()
+    }
+
+    /// Delivers the next frame of a wire. Frames of a replaced link too: they must reach nobody.
+    pub fn deliver(&mut self, link: LinkId, end: usize) {
+        let Some(wire) = self.wires.get_mut(&link) else { return };
+        let Some(frame) = wire.towards[end].pop_front() else { return };
+        let to = wire.ends[end];
+        let shelf = match &frame {
+            Frame::Feed(feed) => Some(feed.head.shelf.clone()),
+            _ => None,
+        };
+        self.feed(to, Event::Frame(link, frame));
+        if let (Some(shelf), Some(node)) = (shelf, self.nodes.get(&to)) {
+            self.oracle.check_copy(node, &shelf);
+        }
+    }
+
+    /// Delivers one frame of any wire.
+    pub fn step(&mut self, random: &mut Random) -> bool {
+        let busy = self.busy();
+        if busy.is_empty() {
+            return false;
+        }
+        let (link, end) = *random.pick(&busy);
+        self.deliver(link, end);
+        true
+    }
+
+    /// Lets time pass.
+    pub fn advance(&mut self, millis: u64) {
+        self.mono += millis;
+        self.wall += millis;
+        let due: Vec<_> = self
+            .nodes
+            .iter()
+            .filter(|(_, n)| n.next_deadline().is_some_and(|d| d <= Mono(self.mono)))
+            .map(|(p, _)| *p)
+            .collect();
+        for process in due {
+            self.feed(process, Event::Tick);
+        }
+    }
+
+    /// Delivers and persists until nothing is left to do.
+    pub fn settle(&mut self, random: &mut Random) {
+        for n in 0.. {
+            assert!(n < 200_000, "livelock");
+            let processes: Vec<_> = self.nodes.keys().copied().collect();
+            let mut busy = self.step(random);
+            for process in &processes {
+                busy |= self.persist(*process);
+            }
+            if !busy {
+                self.mono += 1;
+                let now = Mono(self.mono);
+                for process in processes {
+                    let waits = |n: &Node| n.next_deadline().is_some_and(|d| d <= now);
+                    if self.nodes.get(&process).is_some_and(waits) {
+                        self.feed(process, Event::Tick);
+                        busy = true;
+                    }
+                }
+            }
+            if !busy {
+                break;
+            }
+        }
+    }
+
+    // ---- what users do
+
+    /// A commit by the owner.
+    pub fn write(&mut self, shelf: &ShelfId, items: Vec<Item>) {
+        let Some(process) = self.face(&shelf.owner) else { return };
+        let tag = Tag(self.fresh());
+        self.oracle.writes(tag, shelf);
+        self.feed(process, Event::Write { tag, shelf: shelf.clone(), guards: vec![], items });
+    }
+
+    /// A commit of one key.
+    pub fn put(&mut self, shelf: &ShelfId, k: &str, body: &str) {
+        self.write(shelf, vec![item(k, Some(body))]);
+    }
+
+    /// A removal.
+    pub fn remove(&mut self, shelf: &ShelfId, k: &str) {
+        self.write(shelf, vec![item(k, None)]);
+    }
+
+    /// A node's interest in a shelf.
+    pub fn want(&mut self, id: &NodeId, shelf: &ShelfId, interest: Interest) {
+        if let Some(process) = self.face(id) {
+            self.feed(process, Event::Interest(shelf.clone(), interest));
+        }
+    }
+
+    /// What can be read of a shelf at a node.
+    pub fn live(&self, id: &NodeId, shelf: &ShelfId) -> BTreeMap<String, String> {
+        let copy = self.face(id).and_then(|p| self.nodes.get(&p)?.read(shelf));
+        let records = copy.into_iter().flat_map(|c| c.map.live());
+        records.map(|r| (r.key.to_string(), text(r.body.as_ref()))).collect()
+    }
+
+    /// One stroke of listing: up to `budget` differences from the source, or the seal.
+    pub fn relist(&mut self, shelf: &ShelfId, budget: usize) {
+        let Some(process) = self.face(&shelf.owner) else { return };
+        let Some(own) = self.nodes.get(&process).and_then(|n| n.own().get(shelf)) else { return };
+        let want = self.source.entry(shelf.clone()).or_default().clone();
+        let latest = |k: &Key| own.latest(k.as_str()).and_then(|r| r.body.clone());
+        let mut items: Vec<_> = want
+            .iter()
+            .filter(|(k, v)| latest(k).as_ref() != Some(v))
+            .map(|(k, v)| Item::put(k.clone(), v.clone()))
+            .collect();
+        let have = own.durable.map.live().map(|r| &r.key);
+        let gone = have.filter(|k| !want.contains_key(*k) && latest(k).is_some());
+        items.extend(gone.cloned().map(Item::remove));
+        items.truncate(budget);
+        if !items.is_empty() {
+            self.write(shelf, items);
+        } else if self.unlisted.remove(shelf) {
+            self.feed(process, Event::Seal(shelf.clone()));
+        }
+    }
+
+    /// A change at the source of a relisted shelf, seen by its owner's watch.
+    pub fn at_source(&mut self, shelf: &ShelfId, k: &str, body: Option<&str>) {
+        let source = self.source.entry(shelf.clone()).or_default();
+        match body {
+            Some(b) => source.insert(key(k), Body::new(b.to_owned())),
+            None => source.remove(&key(k)),
+        };
+        self.write(shelf, vec![item(k, body)]);
+    }
+
+    /// Asks a shelf's owner to write.
+    pub fn propose(&mut self, from: &NodeId, shelf: &ShelfId, k: &str, body: &str, ask: bool) -> Tag {
+        let tag = Tag(self.fresh());
+        let Some(process) = self.face(from) else { return tag };
+        let event = Event::Propose {
+            tag,
+            shelf: shelf.clone(),
+            guards: vec![],
+            items: vec![item(k, Some(body))],
+            ask: ask.then(|| "why not".into()),
+            patience: 1_000_000_000,
+        };
+        self.feed(process, event);
+        tag
+    }
+}
+
+/// A body as text.
+pub(crate) fn text(body: Option<&Body>) -> String {
+    body.map(|b| String::from_utf8_lossy(&b.bytes).into_owned()).unwrap_or_default()
+}

@@ -108,6 +108,16 @@ impl Ca {
         Ok(Self { issuer: Issuer::from_ca_cert_der(&der, key)?, der, pin })
     }
 
+    /// Takes a CA from one text that holds both its certificate and its key.
+    pub fn from_pem(text: &str) -> Result<Self, Error> {
+        Self::load(text, text)
+    }
+
+    /// Certificate and key in one text: a file of it can be replaced in one step.
+    pub fn to_pem(&self) -> String {
+        self.cert_pem() + &self.key_pem()
+    }
+
     /// The CA's certificate.
     pub fn cert_pem(&self) -> String {
         pem::encode_certificate(&self.der)

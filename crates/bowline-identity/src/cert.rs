@@ -1,6 +1,7 @@
 //! Reading certificates: whose it is, since when, until when, and under which number.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use bowline_types::{NodeId, Wall};
 use rustls::pki_types::CertificateDer;
@@ -182,6 +183,28 @@ fn node_named_by(cert: &X509Certificate<'_>) -> Result<NodeId, Error> {
     match (nodes.next(), nodes.next()) {
         (Some(name), None) => NodeId::new(name).map_err(Error::BadName),
         _ => Err(Error::Nameless),
+    }
+}
+
+/// The host names and addresses that a server's certificate is for, sorted.
+pub fn host_names(der: &[u8]) -> Result<Vec<String>, Error> {
+    let cert = parse(der)?;
+    let names = cert.subject_alternative_name().map_err(|_| Error::Malformed)?;
+    let names = names.map(|extension| extension.value.general_names.as_slice()).unwrap_or_default();
+    let mut hosts: Vec<_> = names.iter().filter_map(host_name).collect();
+    hosts.sort();
+    Ok(hosts)
+}
+
+fn host_name(name: &GeneralName<'_>) -> Option<String> {
+    match name {
+        GeneralName::DNSName(name) => Some((*name).into()),
+        GeneralName::IPAddress(bytes) => {
+            let four = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
+            let address = four.or_else(|_| <[u8; 16]>::try_from(*bytes).map(IpAddr::from));
+            address.ok().map(|address| address.to_string())
+        }
+        _ => None,
     }
 }
 

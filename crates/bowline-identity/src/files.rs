@@ -6,6 +6,9 @@ use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static TURN: AtomicU64 = AtomicU64::new(0);
 
 /// A file that could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -40,11 +43,13 @@ pub enum Access {
 pub fn write(path: &Path, bytes: &[u8], access: Access) -> Result<(), Error> {
     let parent = parent(path);
     let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.tmp", std::process::id()));
+    // Two writers of one file must not share what they write aside.
+    let turn = TURN.fetch_add(1, Ordering::Relaxed);
+    name.push(format!(".{}-{turn}.tmp", std::process::id()));
     let aside = parent.join(name);
     let done = fill(&aside, bytes, access).and_then(|()| fs::rename(&aside, path));
     if done.is_err() {
-        // The error that counts is the first one; a file left aside is overwritten next time.
+        // The error that counts is the first one; a file left aside holds nothing that is in use.
         let _ = fs::remove_file(&aside);
     }
     done.and_then(|()| sync(parent)).map_err(Error::new("cannot write", path))
@@ -55,7 +60,7 @@ fn fill(aside: &Path, bytes: &[u8], access: Access) -> io::Result<()> {
         Access::Private => 0o600,
         Access::Public => 0o644,
     };
-    // A leftover may have other permissions; the mode below counts for new files only.
+    // A process with this number may have died here before, and the mode counts for new files only.
     match fs::remove_file(aside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -63,11 +68,6 @@ fn fill(aside: &Path, bytes: &[u8], access: Access) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(aside)?;
     file.write_all(bytes)?;
     file.sync_all()
-}
-
-/// Moves a file within its folder, durably.
-pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), Error> {
-    fs::rename(from, to).and_then(|()| sync(parent(to))).map_err(Error::new("cannot replace", to))
 }
 
 /// Removes a file, durably; one that is not there is removed already.

@@ -20,6 +20,7 @@ use rustls::{SupportedProtocolVersion, version};
 pub use client::ClientTls;
 pub use pair::Pair;
 pub use server::{ClientAuth, ServerTls};
+pub(crate) use verify::verify_node;
 pub use verify::{PinMismatch, Refused};
 
 /// Why TLS could not be set up.

@@ -128,6 +128,19 @@ impl ClientCertVerifier for ClientGate {
     }
 }
 
+/// Whether a hub that trusts `trust` would let in who shows this chain (leaf first).
+pub(crate) fn verify_node(
+    chain: &[CertificateDer<'_>],
+    trust: &TrustBundle,
+    now: UnixTime,
+) -> Result<Result<(), TlsError>, Error> {
+    let gate = ClientGate::new(ClientAuth::Required, trust)?;
+    let Some((leaf, rest)) = chain.split_first() else {
+        return Ok(Err(TlsError::NoCertificatesPresented));
+    };
+    Ok(gate.check(leaf, rest, now))
+}
+
 /// Whom a client believes to be the hub.
 #[derive(Debug)]
 enum Belief {

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use bowline_types::{NodeId, Wall};
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose as Eku,
-    IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType, SubjectPublicKeyInfo,
+    BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose as Eku, IsCa, Issuer, KeyPair, KeyUsagePurpose, PublicKeyData, SanType,
+    SubjectPublicKeyInfo,
 };
 use rustls::pki_types::CertificateDer;
 use time::OffsetDateTime;
@@ -43,6 +44,9 @@ pub enum Error {
     /// The certificate belongs to another key.
     #[error("the CA's certificate and key do not belong together")]
     Mismatch,
+    /// The CA's own time is up.
+    #[error("the CA's certificate has expired: rotate the CA")]
+    Expired,
     /// The request is too large to be one.
     #[error("the certificate request is larger than {MAX_REQUEST} bytes")]
     RequestTooLarge,
@@ -80,6 +84,7 @@ pub struct Ca {
     issuer: Issuer<'static, KeyPair>,
     der: CertificateDer<'static>,
     pin: Fingerprint,
+    validity: Validity,
 }
 
 impl Ca {
@@ -90,8 +95,7 @@ impl Ca {
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let der = params.self_signed(&key)?.der().clone();
-        let pin = cert::public_key_pin(&der)?;
-        Ok(Self { issuer: Issuer::new(params, key), der, pin })
+        Self::with(Issuer::new(params, key), der)
     }
 
     /// Takes a CA from its certificate and key, ours or the operator's own.
@@ -101,11 +105,16 @@ impl Ca {
             return Err(Error::NotCa);
         }
         let key = KeyPair::try_from(&pem::private_key(key_pem)?)?;
-        let pin = cert::public_key_pin(&der)?;
-        if pin != Fingerprint::of(&rcgen::PublicKeyData::subject_public_key_info(&key)) {
+        let public = Fingerprint::of(&key.subject_public_key_info());
+        if cert::public_key_pin(&der)? != public {
             return Err(Error::Mismatch);
         }
-        Ok(Self { issuer: Issuer::from_ca_cert_der(&der, key)?, der, pin })
+        Self::with(Issuer::from_ca_cert_der(&der, key)?, der)
+    }
+
+    fn with(issuer: Issuer<'static, KeyPair>, der: CertificateDer<'static>) -> Result<Self, Error> {
+        let (pin, validity) = (cert::public_key_pin(&der)?, Validity::of(&der)?);
+        Ok(Self { issuer, der, pin, validity })
     }
 
     /// Takes a CA from one text that holds both its certificate and its key.
@@ -139,8 +148,8 @@ impl Ca {
     }
 
     /// When the CA's own certificate holds.
-    pub fn validity(&self) -> Result<Validity, Error> {
-        Ok(Validity::of(&self.der)?)
+    pub fn validity(&self) -> Validity {
+        self.validity
     }
 
     /// Makes a key and a server certificate for these host names and addresses.
@@ -155,7 +164,7 @@ impl Ca {
         let mut params = leaf(first, life, now);
         params.subject_alt_names = sans.iter().map(|san| host(san)).collect::<Result<_, _>>()?;
         params.extended_key_usages = vec![Eku::ServerAuth];
-        let leaf = params.signed_by(&key, &self.issuer)?;
+        let leaf = self.sign(params, &key, now)?;
         Ok(Issued {
             cert_pem: self.chain(leaf.der()),
             key_pem: pem::encode_private_key(key.serialized_der()),
@@ -180,8 +189,22 @@ impl Ca {
         params.subject_alt_names = vec![SanType::URI(uri.try_into()?)];
         // Server too: nodes of a mesh accept each other's connections.
         params.extended_key_usages = vec![Eku::ClientAuth, Eku::ServerAuth];
-        let leaf = params.signed_by(&public, &self.issuer)?;
+        let leaf = self.sign(params, &public, now)?;
         Ok(self.chain(leaf.der()))
+    }
+
+    /// No leaf outlives its CA: our own verifier would not mind, others do.
+    fn sign(
+        &self,
+        mut params: CertificateParams,
+        key: &impl PublicKeyData,
+        now: Wall,
+    ) -> Result<Certificate, Error> {
+        if now > self.validity.not_after {
+            return Err(Error::Expired);
+        }
+        params.not_after = params.not_after.min(moment(self.validity.not_after.0));
+        Ok(params.signed_by(key, &self.issuer)?)
     }
 
     fn chain(&self, leaf: &[u8]) -> String {

@@ -1,6 +1,6 @@
 //! What is trusted, and what no longer is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bowline_types::{NodeId, Wall};
@@ -89,9 +89,9 @@ impl TrustBundle {
 /// Certificates that are refused although a trusted CA signed them and their time is not up.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revocations {
-    /// Single certificates.
+    /// Single certificates, and when each would have ended anyhow.
     #[serde(default)]
-    serials: BTreeSet<Serial>,
+    serials: BTreeMap<Serial, Wall>,
     /// All certificates of a node that were issued at or before a moment.
     #[serde(default)]
     nodes: BTreeMap<NodeId, Wall>,
@@ -99,8 +99,8 @@ pub struct Revocations {
 
 impl Revocations {
     /// Refuses one certificate.
-    pub fn revoke_serial(&mut self, serial: Serial) {
-        self.serials.insert(serial);
+    pub fn revoke_certificate(&mut self, certificate: &PeerCert) {
+        self.serials.insert(certificate.serial.clone(), certificate.not_after);
     }
 
     /// Refuses every certificate of `node` issued at or before `now`; it may join anew.
@@ -111,8 +111,14 @@ impl Revocations {
 
     /// Whether this certificate is refused.
     pub fn refuses(&self, peer: &PeerCert) -> bool {
-        self.serials.contains(&peer.serial)
+        self.serials.contains_key(&peer.serial)
             || self.nodes.get(&peer.node).is_some_and(|until| peer.issued <= *until)
+    }
+
+    /// Forgets single certificates that have ended by themselves; a margin covers peers' clocks.
+    pub fn prune(&mut self, now: Wall) {
+        const MARGIN_MILLIS: u64 = 24 * 3600 * 1000;
+        self.serials.retain(|_, ends| ends.0.saturating_add(MARGIN_MILLIS) >= now.0);
     }
 
     /// Whether nothing is refused.
@@ -156,16 +162,30 @@ mod tests {
     fn a_single_certificate_can_be_refused() {
         let (one, other) = (peer("a1", 100), peer("a1", 100));
         let mut list = Revocations::default();
-        list.revoke_serial(one.serial.clone());
+        list.revoke_certificate(&one);
         assert!(list.refuses(&one));
         assert!(!list.refuses(&other));
+    }
+
+    #[test]
+    fn an_ended_certificate_is_forgotten_a_day_later_and_a_node_never() {
+        let day = 86_400_000;
+        let one = peer("a1", 0);
+        let mut list = Revocations::default();
+        list.revoke_certificate(&one);
+        list.prune(Wall(one.not_after.0 + day));
+        assert!(list.refuses(&one));
+        list.revoke_node(NodeId::new("a2").unwrap(), Wall(5));
+        list.prune(Wall(one.not_after.0 + day + 1));
+        assert!(!list.refuses(&one));
+        assert!(list.refuses(&peer("a2", 5)));
     }
 
     #[test]
     fn the_list_survives_being_written_and_read() {
         let mut list = Revocations::default();
         list.revoke_node(NodeId::new("a1").unwrap(), Wall(500));
-        list.revoke_serial(Serial::fresh(Wall(7)));
+        list.revoke_certificate(&peer("a2", 7));
         let text = serde_json::to_string(&list).unwrap();
         assert_eq!(serde_json::from_str::<Revocations>(&text).unwrap(), list);
         assert!(serde_json::from_str::<Revocations>("{}").unwrap().is_empty());

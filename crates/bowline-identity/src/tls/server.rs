@@ -11,7 +11,7 @@ use rustls::sign::CertifiedKey;
 
 use super::verify::ClientGate;
 use super::{Error, Pair, Versions, alpn, provider};
-use crate::{Revocations, TrustBundle};
+use crate::{PeerCert, Revocations, TrustBundle};
 
 /// What is asked of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,12 +82,18 @@ impl ServerTls {
     }
 
     /// Refuses these certificates from the next handshake on. Open links are the caller's to cut,
-    /// by [`ServerTls::recheck`].
+    /// by [`ServerTls::refuses`].
     pub fn set_revocations(&self, revoked: Revocations) {
         self.gate.set_revocations(revoked);
     }
 
-    /// Whether a connection that showed this chain (leaf first) would still be let in.
+    /// Whether this certificate has been revoked: one look-up, for all open links after a change.
+    pub fn refuses(&self, peer: &PeerCert) -> bool {
+        self.gate.refuses(peer)
+    }
+
+    /// The whole check once more, for open links after a change of trust:
+    /// whether a connection that showed this chain (leaf first) would still be let in.
     pub fn recheck(&self, chain: &[CertificateDer<'_>], now: Wall) -> Result<(), rustls::Error> {
         let (leaf, rest) = chain.split_first().ok_or(rustls::Error::NoCertificatesPresented)?;
         let now = UnixTime::since_unix_epoch(std::time::Duration::from_millis(now.0));

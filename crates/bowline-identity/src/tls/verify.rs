@@ -16,7 +16,7 @@ use rustls::{
 
 use super::{ClientAuth, Error, provider};
 use crate::cert::{self, peer_identity};
-use crate::{Fingerprint, Revocations, TrustBundle};
+use crate::{Fingerprint, PeerCert, Revocations, TrustBundle};
 
 /// The hub's certificate leads to no CA that the join token pins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -68,6 +68,10 @@ impl ClientGate {
         self.revoked.store(Arc::new(revoked));
     }
 
+    pub(super) fn refuses(&self, peer: &PeerCert) -> bool {
+        self.revoked.load().refuses(peer)
+    }
+
     /// The whole check, for a new connection and for one that is open already.
     pub(super) fn check(
         &self,
@@ -77,7 +81,7 @@ impl ClientGate {
     ) -> Result<(), TlsError> {
         self.chain.load().0.verify_client_cert(leaf, chain, now)?;
         let peer = peer_identity(leaf).map_err(|error| other(Refused(error)))?;
-        if self.revoked.load().refuses(&peer) {
+        if self.refuses(&peer) {
             return Err(CertificateError::Revoked.into());
         }
         Ok(())

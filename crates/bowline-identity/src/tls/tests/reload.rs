@@ -57,7 +57,7 @@ fn a_single_certificate_can_be_revoked() {
     let hub = hub(&ca, ClientAuth::Required);
     let (one, two) = (node_pair(&ca, "a1"), node_pair(&ca, "a1"));
     let mut revoked = Revocations::default();
-    revoked.revoke_serial(one.peer().unwrap().serial);
+    revoked.revoke_certificate(&one.peer().unwrap());
     hub.set_revocations(revoked);
     assert!(dial(&agent(&ca, &one), &hub, "hub.example").is_err());
     assert!(dial(&agent(&ca, &two), &hub, "hub.example").is_ok());
@@ -78,6 +78,7 @@ fn an_open_link_can_be_checked_again_after_a_revocation() {
     let mut revoked = Revocations::default();
     revoked.revoke_node(NodeId::new("a1").unwrap(), now());
     hub.set_revocations(revoked);
+    assert!(hub.refuses(&link.peer().unwrap()));
     let revoked = TlsError::InvalidCertificate(CertificateError::Revoked);
     assert_eq!(hub.recheck(chain, now()), Err(revoked));
     assert_eq!(hub.recheck(&[], now()), Err(TlsError::NoCertificatesPresented));

@@ -1,0 +1,109 @@
+//! An agent's line to its hub, for as long as the agent lives.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Notify, mpsc};
+
+use super::{Backoff, Dialer};
+use crate::{End, Error, Link};
+
+/// A link that lasted this long counts as a success: the next wait is a short one.
+const STEADY: Duration = Duration::from_secs(10);
+
+/// What happens to the line.
+#[derive(Debug)]
+pub enum LinkEvent {
+    /// There is a link. It must be read, or its end goes unnoticed.
+    Up(Link),
+    /// The link ended.
+    Down {
+        /// How.
+        end: End,
+        /// When the next attempt is made.
+        retry_in: Duration,
+    },
+    /// An attempt failed.
+    Failed {
+        /// How.
+        error: Error,
+        /// When the next attempt is made.
+        retry_in: Duration,
+    },
+}
+
+/// Keeps one link up. Dropped, it stops trying; a link that is up stays up.
+#[derive(Debug)]
+pub struct Reconnector {
+    events: mpsc::Receiver<LinkEvent>,
+    poke: Arc<Notify>,
+}
+
+impl Reconnector {
+    /// Starts trying, at once.
+    pub fn start(dialer: Dialer, backoff: Backoff) -> Self {
+        let (sender, events) = mpsc::channel(1);
+        let poke = Arc::new(Notify::new());
+        tokio::spawn(run(dialer, backoff, sender, poke.clone()));
+        Self { events, poke }
+    }
+
+    /// The next event. May be dropped at any point and called again.
+    pub async fn next(&mut self) -> Option<LinkEvent> {
+        self.events.recv().await
+    }
+
+    /// Ends the present wait: the network is back, or there is a new certificate.
+    pub fn retry_now(&self) {
+        self.poke.notify_waiters();
+    }
+}
+
+async fn run(
+    dialer: Dialer,
+    mut backoff: Backoff,
+    events: mpsc::Sender<LinkEvent>,
+    poke: Arc<Notify>,
+) {
+    // A hub that says goodbye time and again is not being restarted: hurry only once in a row.
+    let mut hurried = false;
+    loop {
+        let attempt = tokio::select! {
+            attempt = dialer.dial() => attempt,
+            () = events.closed() => return,
+        };
+        let (event, retry_in) = match attempt {
+            Ok(link) => {
+                let (handle, since) = (link.handle.clone(), Instant::now());
+                if events.send(LinkEvent::Up(link)).await.is_err() {
+                    return;
+                }
+                let end = tokio::select! {
+                    end = handle.ended() => end,
+                    () = events.closed() => return,
+                };
+                if since.elapsed() >= STEADY {
+                    backoff.reset();
+                    hurried = false;
+                }
+                let hurry = end == End::GoingAway && !hurried;
+                hurried = hurry;
+                let retry_in = if hurry { Duration::ZERO } else { backoff.next_wait() };
+                (LinkEvent::Down { end, retry_in }, retry_in)
+            }
+            Err(error) => {
+                let retry_in = backoff.next_wait();
+                (LinkEvent::Failed { error, retry_in }, retry_in)
+            }
+        };
+        let poked = poke.notified();
+        if events.send(event).await.is_err() {
+            return;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(retry_in) => {}
+            () = poked => {}
+            () = events.closed() => return,
+        }
+    }
+}

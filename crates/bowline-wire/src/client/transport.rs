@@ -1,0 +1,76 @@
+//! HTTP/2 and WebSocket behind one face, so that every RPC is written once.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use hyper::client::conn::http2::SendRequest;
+use parking_lot::Mutex;
+use tonic::body::Body;
+use tower::Service;
+
+use super::DialerOptions;
+use super::connect::{Io, timed_open};
+use crate::error::BoxError;
+use crate::{Error, Transport, websocket};
+
+/// What carries RPCs.
+#[derive(Clone, Debug)]
+pub(super) enum Carrier {
+    Http2(SendRequest<Body>),
+    WebSocket(Arc<WebSockets>),
+}
+
+/// A WebSocket for each RPC.
+pub(super) struct WebSockets {
+    pub(super) options: DialerOptions,
+    pub(super) hub: String,
+    /// Opened ahead, so that whether the hub can be reached is known before the first RPC.
+    pub(super) first: Mutex<Option<Box<dyn Io>>>,
+    pub(super) settings: websocket::Settings,
+}
+
+impl std::fmt::Debug for WebSockets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WebSockets").field("hub", &self.hub).finish_non_exhaustive()
+    }
+}
+
+impl WebSockets {
+    async fn call(&self, request: Request<Body>) -> Result<Response<Body>, Error> {
+        let first = self.first.lock().take();
+        let io = match first {
+            Some(io) => io,
+            None => timed_open(&self.options, &self.hub, Transport::WebSocket).await?.io,
+        };
+        let tls = self.options.tls.is_some();
+        websocket::call(io, &self.hub, tls, request, self.settings.clone()).await
+    }
+}
+
+impl Service<Request<Body>> for Carrier {
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        match self {
+            Self::Http2(sender) => sender.poll_ready(cx).map_err(Into::into),
+            Self::WebSocket(_) => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        match self {
+            Self::Http2(sender) => {
+                let answer = sender.send_request(request);
+                Box::pin(async move { Ok(answer.await?.map(Body::new)) })
+            }
+            Self::WebSocket(websockets) => {
+                let websockets = websockets.clone();
+                Box::pin(async move { Ok(websockets.call(request).await?) })
+            }
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! The RPCs, each a thin layer over [`Admission`](crate::Admission) and [`Link`](crate::Link).
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bowline_types::NodeId;
+use futures_util::{Stream, StreamExt};
+use http::{Request as HttpRequest, Response as HttpResponse};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::body::Body;
+use tonic::metadata::{KeyAndValueRef, MetadataMap};
+use tonic::{Request, Response, Status, Streaming};
+use tower::Service;
+
+use super::accept::Connection;
+use super::registry::Entry;
+use super::{Incoming, Shared};
+use crate::error::{Refusal, RefusalCode};
+use crate::link::{self, Core, Inbound, ServerStream};
+use crate::proto::{authapi, eventstreamapi as events, join, tunnel as wire_tunnel, versionapi};
+use crate::skew;
+use crate::tunnel::{self, Tunnel};
+use crate::{
+    AuthRequest, AuthResponse, Call, Codec, Grant, JoinRequest, LinkFacts, RenewRequest, Transport,
+};
+
+/// Answers one request.
+pub(super) async fn route(
+    request: HttpRequest<Body>,
+    shared: Arc<Shared>,
+    transport: Transport,
+) -> HttpResponse<Body> {
+    let limit = shared.limits.message;
+    let hub = Arc::new(Hub { shared, transport });
+    let service = request.uri().path().split('/').nth(1).unwrap_or_default().to_owned();
+    macro_rules! serve {
+        ($server:path) => {{
+            let mut server = <$server>::from_arc(hub).max_decoding_message_size(limit);
+            let Ok(response) = server.call(request).await;
+            response
+        }};
+    }
+    match service.as_str() {
+        "authapi.Authentication" => {
+            serve!(authapi::authentication_server::AuthenticationServer<Hub>)
+        }
+        "versionapi.Version" => serve!(versionapi::version_server::VersionServer<Hub>),
+        "eventstreamapi.EventStream" => {
+            serve!(events::event_stream_server::EventStreamServer<Hub>)
+        }
+        "bowline.join.v1.Join" => serve!(join::join_server::JoinServer<Hub>),
+        "bowline.tunnel.v1.Tunnel" => serve!(wire_tunnel::tunnel_server::TunnelServer<Hub>),
+        _ => Status::unimplemented("no such service").into_http(),
+    }
+}
+
+/// The services of one hub, as one request sees them.
+pub(crate) struct Hub {
+    shared: Arc<Shared>,
+    transport: Transport,
+}
+
+impl Hub {
+    /// Who calls, and what the call says beside its message.
+    fn caller<T>(&self, request: &Request<T>) -> Result<(Arc<Connection>, Call), Status> {
+        let connection = request.extensions().get::<Arc<Connection>>();
+        let connection = connection.ok_or_else(|| Status::internal("no connection"))?;
+        Ok((connection.clone(), call_of(request.metadata())))
+    }
+
+    /// The node behind a call that needs an access token.
+    async fn node<T>(&self, request: &Request<T>) -> Result<(Arc<Connection>, Call, NodeId), Status> {
+        let (connection, call) = self.caller(request)?;
+        let node = self.shared.admission.subscribe(&connection.peer, &call).await;
+        Ok((connection, call, node.map_err(Refusal::into_status)?))
+    }
+
+    fn codec(&self) -> Codec {
+        Codec::new(self.shared.node.clone(), self.shared.limits.clone())
+    }
+}
+
+/// Splits metadata into what the protocol knows and the rest.
+fn call_of(metadata: &MetadataMap) -> Call {
+    let text = |name: &str| metadata.get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
+    let mut rest = BTreeMap::new();
+    for entry in metadata.iter() {
+        if let KeyAndValueRef::Ascii(key, value) = entry
+            && let Ok(value) = value.to_str()
+            && key != "authorization"
+        {
+            rest.insert(key.as_str().to_owned(), value.to_owned());
+        }
+    }
+    let protocol = text(skew::METADATA).and_then(|p| p.parse().ok());
+    Call { token: text("authorization"), protocol, metadata: rest }
+}
+
+/// The protocol that both ends speak; a peer without one is not native.
+fn agreed(call: &Call) -> Result<u32, Status> {
+    let Some(theirs) = call.protocol else {
+        let why = format!("no {} metadata: the argocd-agent dialect is not served", skew::METADATA);
+        return Err(Status::failed_precondition(why));
+    };
+    skew::agree(theirs).map_err(|e| Status::failed_precondition(format!("{}: {e}", e.code())))
+}
+
+type EventStream = Pin<Box<dyn Stream<Item = Result<events::Event, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl events::event_stream_server::EventStream for Hub {
+    type SubscribeStream = EventStream;
+
+    async fn subscribe(
+        &self,
+        request: Request<Streaming<events::Event>>,
+    ) -> Result<Response<EventStream>, Status> {
+        let (connection, call, node) = self.node(&request).await?;
+        let protocol = agreed(&call)?;
+        if self.shared.draining.is_cancelled() {
+            return Err(Status::unavailable("the hub is going away"));
+        }
+        let desk = Some(self.shared.desk.clone());
+        let core = Core::new(node, connection.cut.clone(), desk);
+        let entry = Entry::new(&self.shared, &core);
+        let facts = LinkFacts {
+            remote: connection.peer.remote,
+            transport: self.transport,
+            protocol,
+            version: call.metadata.get(skew::VERSION).cloned().unwrap_or_default(),
+            opened: SystemTime::now(),
+            counters: core.counters.clone(),
+        };
+        let inbound = Inbound::new(request.into_inner(), self.codec(), core.clone(), None);
+        let outbound = ServerStream::new(core.clone(), self.codec(), entry);
+        let link = link::assemble(facts, &core, inbound, None);
+        let gone = |_| Status::unavailable("the hub is going away");
+        self.shared.incoming.send(Incoming::Link(link)).await.map_err(gone)?;
+        let mut response = Response::new(Box::pin(outbound) as EventStream);
+        skew::put(response.metadata_mut());
+        Ok(response)
+    }
+
+    async fn push(
+        &self,
+        request: Request<Streaming<events::Event>>,
+    ) -> Result<Response<events::PushSummary>, Status> {
+        let (_, call, node) = self.node(&request).await?;
+        agreed(&call)?;
+        let (codec, mut stream) = (self.codec(), request.into_inner());
+        let mut summary =
+            events::PushSummary { result: "ok".into(), received: 0, processed: 0 };
+        while let Some(event) = stream.message().await? {
+            summary.received = summary.received.saturating_add(1);
+            let frame = match codec.decode(event.event.unwrap_or_default()) {
+                Ok((frame, _)) => frame,
+                Err(error) if error.is_skippable() => continue,
+                Err(error) => {
+                    return Err(Status::invalid_argument(format!("{}: {error}", error.code())));
+                }
+            };
+            let gone = |_| Status::unavailable("the hub is going away");
+            let pushed = Incoming::Pushed(node.clone(), frame);
+            self.shared.incoming.send(pushed).await.map_err(gone)?;
+            summary.processed = summary.processed.saturating_add(1);
+        }
+        Ok(Response::new(summary))
+    }
+
+    async fn ping(
+        &self,
+        request: Request<events::PingRequest>,
+    ) -> Result<Response<events::PongReply>, Status> {
+        self.node(&request).await?;
+        Ok(Response::new(events::PongReply {}))
+    }
+}
+
+#[tonic::async_trait]
+impl authapi::authentication_server::Authentication for Hub {
+    async fn authenticate(
+        &self,
+        request: Request<authapi::AuthRequest>,
+    ) -> Result<Response<authapi::AuthResponse>, Status> {
+        let (connection, call) = self.caller(&request)?;
+        if call.protocol.is_some() {
+            agreed(&call)?;
+        }
+        let r = request.into_inner();
+        let asked = AuthRequest {
+            method: r.method,
+            credentials: r.credentials,
+            mode: r.mode,
+            version: r.version,
+            namespace: r.agent_namespace,
+        };
+        let answer = self.shared.admission.authenticate(&connection.peer, &call, asked).await;
+        let mut response = answer.map(auth_response).map_err(Refusal::into_status)?;
+        skew::put(response.metadata_mut());
+        Ok(response)
+    }
+
+    async fn refresh_token(
+        &self,
+        request: Request<authapi::RefreshTokenRequest>,
+    ) -> Result<Response<authapi::AuthResponse>, Status> {
+        let (connection, _) = self.caller(&request)?;
+        let token = request.into_inner().refresh_token;
+        let answer = self.shared.admission.refresh(&connection.peer, token).await;
+        answer.map(auth_response).map_err(Refusal::into_status)
+    }
+}
+
+fn auth_response(a: AuthResponse) -> Response<authapi::AuthResponse> {
+    Response::new(authapi::AuthResponse {
+        access_token: a.access_token,
+        refresh_token: a.refresh_token,
+        version: a.version,
+        principal_namespace: a.namespace,
+    })
+}
+
+#[tonic::async_trait]
+impl versionapi::version_server::Version for Hub {
+    async fn version(
+        &self,
+        _: Request<versionapi::VersionRequest>,
+    ) -> Result<Response<versionapi::VersionResponse>, Status> {
+        let version = self.shared.admission.version();
+        Ok(Response::new(versionapi::VersionResponse { version }))
+    }
+}
+
+#[tonic::async_trait]
+impl join::join_server::Join for Hub {
+    async fn join(
+        &self,
+        request: Request<join::JoinRequest>,
+    ) -> Result<Response<join::Grant>, Status> {
+        let (connection, _) = self.caller(&request)?;
+        let r = request.into_inner();
+        let asked = JoinRequest {
+            token_id: r.token_id,
+            token_secret: r.token_secret.into(),
+            csr: r.csr.into(),
+            head_key: r.head_key.into(),
+            agent_version: r.agent_version,
+        };
+        let grant = self.shared.admission.join(&connection.peer, asked).await;
+        grant.map(granted).map_err(Refusal::into_status)
+    }
+
+    async fn renew(
+        &self,
+        request: Request<join::RenewRequest>,
+    ) -> Result<Response<join::Grant>, Status> {
+        let (connection, _) = self.caller(&request)?;
+        if connection.peer.certificate.is_none() {
+            let refusal = Refusal::unauthenticated("renewing needs a client certificate");
+            return Err(refusal.into_status());
+        }
+        let r = request.into_inner();
+        let asked = RenewRequest {
+            csr: r.csr.into(),
+            head_key: r.head_key.into(),
+            agent_version: r.agent_version,
+        };
+        let grant = self.shared.admission.renew(&connection.peer, asked).await;
+        grant.map(granted).map_err(Refusal::into_status)
+    }
+}
+
+fn granted(grant: Grant) -> Response<join::Grant> {
+    let bytes = |list: Vec<Vec<u8>>| list.into_iter().map(Into::into).collect();
+    Response::new(join::Grant {
+        chain: bytes(grant.chain),
+        authorities: bytes(grant.authorities),
+        node: grant.node.to_string(),
+    })
+}
+
+type Chunks = Pin<Box<dyn Stream<Item = Result<wire_tunnel::Chunk, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl wire_tunnel::tunnel_server::Tunnel for Hub {
+    type OpenStream = Chunks;
+
+    async fn open(
+        &self,
+        request: Request<Streaming<wire_tunnel::Chunk>>,
+    ) -> Result<Response<Chunks>, Status> {
+        let (_, call, node) = self.node(&request).await?;
+        let id = call.metadata.get(tunnel::ID).cloned().unwrap_or_default();
+        let (sender, outbound) = tunnel::channel();
+        let opened = Tunnel::new(request.into_inner(), sender, None);
+        if !self.shared.desk.opened(&node, &id, opened) {
+            let refusal = Refusal::new(RefusalCode::NotFound, "no such tunnel was asked for");
+            return Err(refusal.into_status());
+        }
+        Ok(Response::new(Box::pin(ReceiverStream::new(outbound).map(Ok))))
+    }
+}

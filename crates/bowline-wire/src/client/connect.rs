@@ -174,10 +174,12 @@ pub(super) async fn tcp(addr: &str) -> Result<TcpStream, Error> {
 
 /// A refused protocol or a reset in the handshake may be about HTTP/2; a bad certificate is not.
 fn tls_error(addr: &str, transport: Transport, source: io::Error) -> Error {
-    let refused = source.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>()).is_some_and(|e| {
-        let no = rustls::AlertDescription::NoApplicationProtocol;
-        matches!(e, rustls::Error::NoApplicationProtocol) || *e == rustls::Error::AlertReceived(no)
-    });
+    let refused =
+        source.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>()).is_some_and(|e| {
+            let no = rustls::AlertDescription::NoApplicationProtocol;
+            matches!(e, rustls::Error::NoApplicationProtocol)
+                || *e == rustls::Error::AlertReceived(no)
+        });
     let reset =
         matches!(source.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof);
     if transport == Transport::Http2 && (refused || reset) {

@@ -3,8 +3,9 @@
 
 use bowline_sync::{Feed, Frame, Row, Said, Target};
 use bowline_types::{
-    Body, Cursor, Digest, Guard, Have, Head, Interest, InterestId, Item, Key, Lineage, NodeId, Over,
-    Part, Place, Prefix, Proposal, ProposalId, Record, ShelfId, ShelfName, Signature, Term, Verdict,
+    Body, Cursor, Digest, Guard, Have, Head, Interest, InterestId, Item, Key, Lineage, NodeId,
+    Over, Part, Place, Prefix, Proposal, ProposalId, Record, ShelfId, ShelfName, Signature, Term,
+    Verdict,
 };
 use bytes::Bytes;
 
@@ -318,8 +319,7 @@ impl From<'_> {
     }
 
     fn place(&mut self, v: Value<'_>) -> Got<Place> {
-        let mut place =
-            Place { cursor: Cursor::default(), seen: Cursor::default(), part: None };
+        let mut place = Place { cursor: Cursor::default(), seen: Cursor::default(), part: None };
         let mut r = v.message()?;
         while let Some((n, v)) = r.field()? {
             match n {
@@ -428,7 +428,11 @@ fn pairs<'a>(terms: &'a [u64], revs: &'a [u64]) -> Got<impl Iterator<Item = (Ter
     Ok(terms.iter().map(|t| Term(*t)).zip(revs.iter().copied()))
 }
 
-fn short<'a, T: AsRef<[u8]> + ?Sized>(bytes: &'a T, limit: usize, what: &'static str) -> Got<&'a T> {
+fn short<'a, T: AsRef<[u8]> + ?Sized>(
+    bytes: &'a T,
+    limit: usize,
+    what: &'static str,
+) -> Got<&'a T> {
     if bytes.as_ref().len() <= limit { Ok(bytes) } else { Err(Bad::Limit(what, limit)) }
 }
 

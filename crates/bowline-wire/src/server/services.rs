@@ -71,7 +71,10 @@ impl Hub {
     }
 
     /// The node behind a call that needs an access token.
-    async fn node<T>(&self, request: &Request<T>) -> Result<(Arc<Connection>, Call, NodeId), Status> {
+    async fn node<T>(
+        &self,
+        request: &Request<T>,
+    ) -> Result<(Arc<Connection>, Call, NodeId), Status> {
         let (connection, call) = self.caller(request)?;
         let node = self.shared.admission.subscribe(&connection.peer, &call).await;
         Ok((connection, call, node.map_err(Refusal::into_status)?))
@@ -150,8 +153,7 @@ impl events::event_stream_server::EventStream for Hub {
         let (_, call, node) = self.node(&request).await?;
         agreed(&call)?;
         let (codec, mut stream) = (self.codec(), request.into_inner());
-        let mut summary =
-            events::PushSummary { result: "ok".into(), received: 0, processed: 0 };
+        let mut summary = events::PushSummary { result: "ok".into(), received: 0, processed: 0 };
         while let Some(event) = stream.message().await? {
             summary.received = summary.received.saturating_add(1);
             let frame = match codec.decode(event.event.unwrap_or_default()) {

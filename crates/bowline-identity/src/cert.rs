@@ -25,6 +25,9 @@ pub enum Error {
     /// It names a node by something that is no name.
     #[error("the certificate's node name is not valid")]
     BadName(#[source] bowline_types::BadName),
+    /// It names the hub, which no client may claim to be.
+    #[error("the certificate claims the name of the hub")]
+    Hub,
 }
 
 /// A certificate's number. Ours begin with the millisecond of issue, so that "everything issued
@@ -130,6 +133,11 @@ impl Validity {
             not_before: wall(validity.not_before.timestamp()),
             not_after: wall(validity.not_after.timestamp()),
         }
+    }
+
+    /// Whether the certificate holds at this moment.
+    pub fn holds(&self, now: Wall) -> bool {
+        (self.not_before..=self.not_after).contains(&now)
     }
 
     /// Whether the certificate should be replaced now.
@@ -242,6 +250,13 @@ mod tests {
     #[test]
     fn a_life_that_ends_before_it_begins_is_due_at_once() {
         assert!(due_for_renewal(Wall(5_000), Wall(1_000), Wall(5_000)));
+    }
+
+    #[test]
+    fn a_certificate_holds_from_its_first_to_its_last_moment() {
+        let validity = Validity { not_before: Wall(10), not_after: Wall(20) };
+        let holds = [9, 10, 20, 21].map(|now| validity.holds(Wall(now)));
+        assert_eq!(holds, [false, true, true, false]);
     }
 
     #[test]

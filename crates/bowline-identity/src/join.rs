@@ -5,6 +5,7 @@
 //! of the secret only.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
@@ -187,9 +188,12 @@ fn check_of(payload: &str) -> String {
     URL_SAFE_NO_PAD.encode(&digest(&SHA256, payload.as_bytes()).as_ref()[..4])
 }
 
+/// An IPv6 address needs its brackets: without them the port cannot be told from the last group.
 fn is_address(text: &str) -> bool {
     text.rsplit_once(':').is_some_and(|(host, port)| {
-        port.parse::<u16>().is_ok_and(|port| port != 0) && crate::server_name(host).is_ok()
+        port.parse::<u16>().is_ok_and(|port| port != 0)
+            && host.parse::<Ipv6Addr>().is_err()
+            && crate::server_name(host).is_ok()
     })
 }
 

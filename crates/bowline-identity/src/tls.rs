@@ -7,6 +7,7 @@
 
 mod client;
 mod pair;
+mod reason;
 mod server;
 mod verify;
 
@@ -19,6 +20,7 @@ use rustls::{SupportedProtocolVersion, version};
 
 pub use client::ClientTls;
 pub use pair::Pair;
+pub use reason::{Fault, Reason, Whose};
 pub use server::{ClientAuth, ServerTls};
 pub(crate) use verify::verify_node;
 pub use verify::{PinMismatch, Refused};

@@ -51,7 +51,7 @@ fn a_token_says_where_to_go_and_whom_to_trust() {
     };
     assert_eq!(mint(&[], vec![pin()]), Error::NoHub);
     assert_eq!(mint(&["hub:8443"], vec![]), Error::NoPin);
-    for bad in ["hub", "hub:0", "hub:x", ":8443", "https://hub:8443"] {
+    for bad in ["hub", "hub:0", "hub:x", ":8443", "https://hub:8443", "::1:8443"] {
         assert_eq!(mint(&[bad], vec![pin()]), Error::BadHub(bad.into()));
     }
 }

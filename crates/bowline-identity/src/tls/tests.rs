@@ -1,6 +1,7 @@
 //! Real handshakes in memory: two rustls connections pumped against each other.
 
 mod handshake;
+mod reason;
 mod refusal;
 mod reload;
 
@@ -59,13 +60,39 @@ fn stranger(ca: &Ca) -> ClientTls {
     ClientTls::new(None, &bundle(ca), Versions::Tls13).unwrap()
 }
 
-/// Both ends after a completed handshake.
+/// Both ends.
 struct Link {
     client: ClientConnection,
     server: ServerConnection,
 }
 
 impl Link {
+    /// Carries bytes until both ends have nothing left to say: a TLS 1.3 client is done before the
+    /// server has looked at its certificate.
+    fn pump(&mut self) -> Result<(), Failure> {
+        while self.client.wants_write() || self.server.wants_write() {
+            let mut bytes = Vec::new();
+            while self.client.wants_write() {
+                self.client.write_tls(&mut bytes).unwrap();
+            }
+            let mut rest = bytes.as_slice();
+            while !rest.is_empty() {
+                self.server.read_tls(&mut rest).unwrap();
+                self.server.process_new_packets().map_err(Failure::AtServer)?;
+            }
+            let mut bytes = Vec::new();
+            while self.server.wants_write() {
+                self.server.write_tls(&mut bytes).unwrap();
+            }
+            let mut rest = bytes.as_slice();
+            while !rest.is_empty() {
+                self.client.read_tls(&mut rest).unwrap();
+                self.client.process_new_packets().map_err(Failure::AtClient)?;
+            }
+        }
+        Ok(())
+    }
+
     fn peer(&self) -> Option<PeerCert> {
         self.server.peer_certificates().map(|chain| peer_identity(&chain[0]).unwrap())
     }
@@ -87,32 +114,32 @@ fn shake(
     server: Arc<rustls::ServerConfig>,
     host: &str,
 ) -> Result<Link, Failure> {
-    let mut client = ClientConnection::new(client, server_name(host).unwrap()).unwrap();
-    let mut server = ServerConnection::new(server).unwrap();
-    // A TLS 1.3 client is done before the server has looked at its certificate, so both must have
-    // nothing left to say.
-    while client.wants_write() || server.wants_write() {
-        let mut bytes = Vec::new();
-        while client.wants_write() {
-            client.write_tls(&mut bytes).unwrap();
-        }
-        let mut rest = bytes.as_slice();
-        while !rest.is_empty() {
-            server.read_tls(&mut rest).unwrap();
-            server.process_new_packets().map_err(Failure::AtServer)?;
-        }
-        let mut bytes = Vec::new();
-        while server.wants_write() {
-            server.write_tls(&mut bytes).unwrap();
-        }
-        let mut rest = bytes.as_slice();
-        while !rest.is_empty() {
-            client.read_tls(&mut rest).unwrap();
-            client.process_new_packets().map_err(Failure::AtClient)?;
-        }
+    let mut link = Link {
+        client: ClientConnection::new(client, server_name(host).unwrap()).unwrap(),
+        server: ServerConnection::new(server).unwrap(),
+    };
+    link.pump()?;
+    assert!(!link.client.is_handshaking() && !link.server.is_handshaking());
+    Ok(link)
+}
+
+/// The error of the end that failed first, and what the other end then makes of the alert.
+fn both_errors(
+    client: &ClientTls,
+    server: &ServerTls,
+    host: &str,
+) -> (rustls::Error, rustls::Error) {
+    let name = server_name(host).unwrap();
+    let mut link = Link {
+        client: ClientConnection::new(client.config(), name).unwrap(),
+        server: ServerConnection::new(server.config()).unwrap(),
+    };
+    let first = link.pump().unwrap_err();
+    match (first, link.pump().unwrap_err()) {
+        (Failure::AtClient(first), Failure::AtServer(second))
+        | (Failure::AtServer(first), Failure::AtClient(second)) => (first, second),
+        both => panic!("the same end failed twice: {both:?}"),
     }
-    assert!(!client.is_handshaking() && !server.is_handshaking());
-    Ok(Link { client, server })
 }
 
 fn at_server(result: Result<Link, Failure>) -> rustls::Error {

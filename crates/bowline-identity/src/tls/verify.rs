@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use bowline_types::NodeId;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
@@ -25,9 +26,9 @@ use crate::{Fingerprint, PeerCert, Revocations, TrustBundle};
 )]
 pub struct PinMismatch;
 
-/// A certificate that is in order, except that it names no node.
+/// A client's certificate that is in order, except that it names no node that may come in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the client's certificate names no node")]
+#[error("the client's certificate names no node that may come in")]
 pub struct Refused(#[source] pub cert::Error);
 
 fn other(error: impl std::error::Error + Send + Sync + 'static) -> TlsError {
@@ -81,6 +82,10 @@ impl ClientGate {
     ) -> Result<(), TlsError> {
         self.chain.load().0.verify_client_cert(leaf, chain, now)?;
         let peer = peer_identity(leaf).map_err(|error| other(Refused(error)))?;
+        // We never sign it; a CA that the operator shares with others may have.
+        if peer.node == NodeId::hub() {
+            return Err(other(Refused(cert::Error::Hub)));
+        }
         if self.refuses(&peer) {
             return Err(CertificateError::Revoked.into());
         }

@@ -1,5 +1,6 @@
 //! Handshakes that must fail, and how they say so.
 
+use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, Issuer, KeyPair, SanType};
 use rustls::{CertificateError, Error as TlsError};
 
 use super::*;
@@ -133,19 +134,36 @@ fn the_hubs_own_certificate_is_no_agents_certificate() {
     );
 }
 
-#[test]
-fn a_client_certificate_that_names_no_node_is_refused() {
-    use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, Issuer, KeyPair};
-    let ca = ca();
+/// A client certificate that our own code would never sign.
+fn odd_pair(ca: &Ca, names: Vec<SanType>) -> Pair {
     let issuer = KeyPair::from_pem(&ca.key_pem()).unwrap();
     let issuer = Issuer::from_ca_cert_pem(&ca.cert_pem(), issuer).unwrap();
     let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(vec!["printer.example".into()]).unwrap();
+    let mut params = CertificateParams::default();
+    params.subject_alt_names = names;
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     let cert = params.signed_by(&key, &issuer).unwrap();
-    let pair = Pair::from_pems(&cert.pem(), &key.serialize_pem()).unwrap();
-    let error = at_server(dial(&agent(&ca, &pair), &hub(&ca, ClientAuth::Optional), "hub.example"));
-    assert!(word(error).contains("names no node"));
+    Pair::from_pems(&cert.pem(), &key.serialize_pem()).unwrap()
+}
+
+#[test]
+fn a_client_certificate_that_names_no_node_or_two_or_the_hub_is_refused() {
+    let ca = ca();
+    let uri = |name: &str| SanType::URI(format!("bowline://node/{name}").try_into().unwrap());
+    let cases = [
+        vec![SanType::DnsName("printer.example".try_into().unwrap())],
+        vec![uri("a1"), uri("a2")],
+        vec![uri("Not A Name")],
+        vec![uri("a1/x")],
+        vec![uri("hub")],
+    ];
+    for names in cases {
+        let agent = agent(&ca, &odd_pair(&ca, names));
+        let error = at_server(dial(&agent, &hub(&ca, ClientAuth::Optional), "hub.example"));
+        assert!(word(error).contains("names no node"));
+    }
+    let fine = agent(&ca, &odd_pair(&ca, vec![uri("a1")]));
+    assert!(dial(&fine, &hub(&ca, ClientAuth::Optional), "hub.example").is_ok());
 }
 
 #[test]

@@ -171,6 +171,10 @@ fn a_crash_in_the_middle_of_a_promotion_is_before_it_or_after_it() {
     assert_eq!(seen.bundle(), set.bundle());
     dir.save_ca(&seen).unwrap();
     assert!(!root.join("ca-next.pem").exists());
+
+    // An old CA that is the one that signs is no old CA.
+    fs::write(root.join("ca-old.crt"), seen.signing().cert_pem()).unwrap();
+    assert!(matches!(dir.ca().unwrap().unwrap().phase(), Phase::Steady));
 }
 
 #[test]

@@ -83,15 +83,33 @@ fn tls_1_2_is_spoken_only_where_it_is_allowed() {
     assert_eq!(link.server.protocol_version(), Some(rustls::ProtocolVersion::TLSv1_2));
 }
 
+fn kinds(
+    client: &Arc<rustls::ClientConfig>,
+    server: &Arc<rustls::ServerConfig>,
+) -> [rustls::HandshakeKind; 2] {
+    [(); 2].map(|()| {
+        let link = shake(client.clone(), server.clone(), "hub.example").unwrap();
+        link.server.handshake_kind().unwrap()
+    })
+}
+
 #[test]
-fn nothing_is_resumed() {
+fn nothing_is_resumed_even_if_the_other_end_would() {
+    use rustls::HandshakeKind::{Full, Resumed};
     let ca = ca();
-    let (hub, agent) = (hub(&ca, ClientAuth::Required), agent(&ca, &node_pair(&ca, "a1")));
-    for _ in 0..2 {
-        let link = dial(&agent, &hub, "hub.example").unwrap();
-        assert_eq!(link.server.handshake_kind(), Some(rustls::HandshakeKind::Full));
-        assert_eq!(link.client.tls13_tickets_received(), 0);
-    }
+    let ours = agent(&ca, &node_pair(&ca, "a1")).config();
+    let mut keen = rustls::ClientConfig::clone(&ours);
+    keen.resumption = rustls::client::Resumption::default();
+    let keen = Arc::new(keen);
+    let hub = hub(&ca, ClientAuth::Required).config();
+    let mut generous = rustls::ServerConfig::clone(&hub);
+    generous.session_storage = rustls::server::ServerSessionMemoryCache::new(8);
+    generous.send_tls13_tickets = 2;
+    let generous = Arc::new(generous);
+    assert_eq!(kinds(&keen, &generous), [Full, Resumed], "else this test shows nothing");
+    assert_eq!(kinds(&keen, &hub), [Full, Full]);
+    assert_eq!(kinds(&ours, &generous), [Full, Full]);
+    assert_eq!(hub.send_tls13_tickets, 0);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! [`Manifest`] and, only if asked for, the key of sealed bodies. It has no log beside it.
 
 use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -93,6 +94,7 @@ impl Source {
     fn finish(&self, part: &Path, options: BackupOptions) -> Result<Manifest, Error> {
         let sql = |e| Error::sql("writing to", part)(e);
         let mut db = sqlite::connect(part, &self.options)?;
+        sqlite::without_log(&db, part)?;
         schema::upgrade(&mut db, part)?;
         let counts = sqlite::verify(&db, part)?;
         let seal_key = sqlite::about(&db, part, "seal")?;
@@ -132,7 +134,7 @@ impl Source {
 
 /// What the backup in `from` says of itself, after checking that it holds what was put in.
 pub fn inspect(from: &Path) -> Result<Manifest, Error> {
-    File::open(from).map_err(Error::io("opening", from))?;
+    require_ours(from)?;
     let db = sqlite::connect_to_read(from)?;
     let (manifest, _) = manifest_of(&db, from)?;
     sqlite::check_structure(&db, from)?;
@@ -166,6 +168,7 @@ fn fill(from: &Path, folder: &Folder) -> Result<Manifest, Error> {
     std::io::copy(&mut source, &mut file).map_err(Error::io("writing", &new))?;
     let sql = |e| Error::sql("restoring", &new)(e);
     let mut db = sqlite::connect(&new, &Options::default())?;
+    sqlite::without_log(&db, &new)?;
     let (manifest, key) = manifest_of(&db, &new)?;
     db.execute_batch("DROP TABLE backup").map_err(sql)?;
     schema::upgrade(&mut db, &new)?;
@@ -182,13 +185,11 @@ fn fill(from: &Path, folder: &Folder) -> Result<Manifest, Error> {
 
 /// The manifest and, if it is there, the key; the key must be the one that the manifest names.
 fn manifest_of(db: &Connection, path: &Path) -> Result<(Manifest, Option<SealKey>), Error> {
-    let not_a_backup = || Error::NotABackup { path: path.to_owned() };
-    let format = schema::format(db, path);
-    let format = format.map_err(|e| if is_foreign(&e) { not_a_backup() } else { e })?;
+    let format = schema::format(db, path)?;
     let sql = |e| Error::sql("reading", path)(e);
     let table = "SELECT 1 FROM sqlite_schema WHERE name = 'backup'";
     let table = db.query_row(table, [], |_| Ok(())).optional().map_err(sql)?;
-    table.ok_or_else(not_a_backup)?;
+    table.ok_or_else(|| Error::NotABackup { path: path.to_owned() })?;
     let row = |r: &rusqlite::Row<'_>| Ok((r.get::<_, String>(0)?, r.get::<_, Option<String>>(1)?));
     let (text, key) =
         db.query_row("SELECT manifest, seal_key FROM backup", [], row).map_err(sql)?;
@@ -206,8 +207,19 @@ fn manifest_of(db: &Connection, path: &Path) -> Result<(Manifest, Option<SealKey
     Ok((manifest, key))
 }
 
-fn is_foreign(e: &Error) -> bool {
-    matches!(e, Error::Corrupt { .. })
+/// Tells a damaged backup from a file that never was one, by the first bytes.
+fn require_ours(path: &Path) -> Result<(), Error> {
+    let mut header = [0; 72];
+    let read = File::open(path).and_then(|mut f| f.read_exact(&mut header));
+    match read {
+        Err(e) if e.kind() != std::io::ErrorKind::UnexpectedEof => {
+            return Err(Error::io("reading", path)(e));
+        }
+        _ => {}
+    }
+    let ours = header.starts_with(b"SQLite format 3\0")
+        && header[68..] == schema::APPLICATION.to_be_bytes();
+    if ours { Ok(()) } else { Err(Error::NotABackup { path: path.to_owned() }) }
 }
 
 fn compare(db: &Connection, path: &Path, manifest: &Manifest) -> Result<(), Error> {

@@ -13,7 +13,7 @@ use crate::backup::Source;
 use crate::folder::{self, Folder};
 use crate::seal::{SealKey, Sealer};
 use crate::store::refusal;
-use crate::{Error, Loaded, Store};
+use crate::{BackupOptions, Error, Loaded, Manifest, Store};
 use fault::Fault;
 
 pub(crate) mod check;
@@ -113,14 +113,21 @@ impl Sqlite {
         })
     }
 
-    /// Moves everything into the one file and closes it. Dropping does the same, but cannot say
-    /// whether it worked.
+    /// Moves the log into the file, if that works, and closes both. Dropping does the same, but
+    /// cannot say what went wrong.
     pub fn close(self) -> Result<(), Error> {
         self.running()?;
         let Self { db, path, folder, .. } = self;
         let closed = db.close().map_err(|(_, e)| Error::sql("closing", &path)(e));
         drop(folder);
         closed
+    }
+
+    /// Copies what is there now into the new file `to`; see [`crate::Writer::backup`] for a way
+    /// that lets commits go on.
+    pub fn backup(&self, to: &Path, options: BackupOptions) -> Result<Manifest, Error> {
+        let source = Source { dir: self.folder.path.clone(), options: self.options.clone() };
+        source.backup(to, options)
     }
 
     fn running(&self) -> Result<(), Error> {
@@ -201,7 +208,7 @@ fn create(path: &Path, options: &Options) -> Result<(), Error> {
     }
     let file = folder::create_private(&new)?;
     let db = open(&new, OpenFlags::SQLITE_OPEN_READ_WRITE, options)?;
-    configure(&db, &new)?;
+    without_log(&db, &new)?;
     schema::create(&db, &new)?;
     db.close().map_err(|(_, e)| Error::sql("closing", &new)(e))?;
     file.sync_all().map_err(Error::io("flushing", &new))?;
@@ -213,6 +220,19 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
+}
+
+/// For a file that is going to be renamed: all of it must be in the one file before it is, and
+/// closing a database does not say so when its log could not be moved into it.
+pub(crate) fn without_log(db: &Connection, path: &Path) -> Result<(), Error> {
+    let sql = || |e| Error::sql("opening", path)(e);
+    let mode: String = db
+        .pragma_update_and_check(None, "journal_mode", "DELETE", |row| row.get(0))
+        .map_err(sql())?;
+    if mode != "delete" {
+        return Err(Error::corrupt(path, "its log cannot be moved into it"));
+    }
+    db.pragma_update(None, "synchronous", 2).map_err(sql())
 }
 
 fn configure(db: &Connection, path: &Path) -> Result<(), Error> {

@@ -38,10 +38,14 @@ const LAYOUT: &str = "
 
 /// Lays out an empty file.
 pub(crate) fn create(db: &Connection, path: &Path) -> Result<(), Error> {
-    let sql = |attempt| move |e| Error::sql(attempt, path)(e);
-    db.pragma_update(None, "application_id", APPLICATION).map_err(sql("laying out"))?;
-    db.pragma_update(None, "user_version", FORMAT).map_err(sql("laying out"))?;
-    db.execute_batch(LAYOUT).map_err(sql("laying out"))
+    let lay_out = || -> rusqlite::Result<()> {
+        let tx = db.unchecked_transaction()?;
+        tx.pragma_update(None, "application_id", APPLICATION)?;
+        tx.pragma_update(None, "user_version", FORMAT)?;
+        tx.execute_batch(LAYOUT)?;
+        tx.commit()
+    };
+    lay_out().map_err(Error::sql("laying out", path))
 }
 
 /// The file's format, if the file is ours and not newer than we are.

@@ -1,1 +1,119 @@
+//! Groups, order, and what is reported.
 
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use bowline_types::{Cursor, Slot, Term};
+
+use super::*;
+use crate::conformance::{of, write};
+use crate::{Loaded, Memory};
+
+/// A store that waits for a word before each commit and says what it was given.
+struct Slow {
+    store: Memory,
+    go: Receiver<()>,
+    groups: Sender<Vec<u64>>,
+}
+
+impl Store for Slow {
+    fn commit(&mut self, batches: &[Batch]) -> Result<(), Error> {
+        self.groups.send(batches.iter().map(|b| b.ticket.0).collect()).unwrap();
+        self.go.recv().unwrap();
+        self.store.commit(batches)
+    }
+
+    fn load(&mut self, visit: &mut dyn FnMut(Loaded)) -> Result<(), Error> {
+        self.store.load(visit)
+    }
+}
+
+struct Scene {
+    writer: Writer,
+    go: Sender<()>,
+    groups: Receiver<Vec<u64>>,
+    heard: Receiver<Outcome>,
+    measured: Receiver<Group>,
+}
+
+fn scene() -> Scene {
+    let (go, going) = channel();
+    let (said_groups, groups) = channel();
+    let (said, heard) = channel();
+    let (measure, measured) = channel();
+    let store = Slow { store: Memory::new(), go: going, groups: said_groups };
+    let writer = Writer::start_measured(
+        store,
+        Box::new(move |outcome| said.send(outcome).unwrap()),
+        Box::new(move |group| measure.send(group).unwrap()),
+    );
+    Scene { writer, go, groups, heard, measured }
+}
+
+fn put(ticket: u64, bytes: usize) -> Batch {
+    let body = "v".repeat(bytes);
+    of(ticket, vec![write("hub/kv", Slot::Own, ticket, &[("k", &body)])])
+}
+
+fn persisted(outcome: &Outcome) -> u64 {
+    let Outcome::Persisted(ticket) = outcome else { panic!("{outcome:?}") };
+    ticket.0
+}
+
+#[test]
+fn what_waits_during_a_commit_is_committed_together() {
+    let s = scene();
+    s.writer.submit(put(1, 10));
+    assert_eq!(s.groups.recv().unwrap(), [1]);
+    (2..=5).for_each(|n| s.writer.submit(put(n, 10)));
+    assert!(s.writer.backlog() >= 50);
+    s.go.send(()).unwrap();
+    assert_eq!(s.groups.recv().unwrap(), [2, 3, 4, 5]);
+    s.go.send(()).unwrap();
+    assert_eq!(persisted(&s.heard.recv().unwrap()), 1);
+    assert_eq!(persisted(&s.heard.recv().unwrap()), 5);
+    assert_eq!(s.writer.backlog(), 0);
+    let sizes: Vec<_> = s.measured.try_iter().map(|g| (g.batches, g.records)).collect();
+    assert_eq!(sizes, [(1, 1), (4, 4)]);
+}
+
+#[test]
+fn a_group_ends_at_its_bound() {
+    let s = scene();
+    s.writer.submit(put(1, 1));
+    s.groups.recv().unwrap();
+    (2..=5).for_each(|n| s.writer.submit(put(n, GROUP_BYTES / 2)));
+    (0..3).for_each(|_| s.go.send(()).unwrap());
+    assert_eq!(s.groups.recv().unwrap(), [2, 3]);
+    assert_eq!(s.groups.recv().unwrap(), [4, 5]);
+}
+
+#[test]
+fn closing_writes_what_waits() {
+    let s = scene();
+    s.writer.submit(put(1, 1));
+    s.groups.recv().unwrap();
+    (2..=9).for_each(|n| s.writer.submit(put(n, 1)));
+    (0..2).for_each(|_| s.go.send(()).unwrap());
+    s.writer.close();
+    assert_eq!(persisted(&s.heard.iter().last().unwrap()), 9);
+}
+
+#[test]
+fn a_fenced_batch_fails_alone_and_ends_the_writing() {
+    let s = scene();
+    s.writer.submit(put(1, 1));
+    s.groups.recv().unwrap();
+    s.writer.submit(put(2, 1));
+    let mut stale = put(3, 1);
+    stale.writes[0].fence = Some(Cursor { term: Term(1), rev: 1 });
+    s.writer.submit(stale);
+    s.writer.submit(put(4, 1));
+    (0..2).for_each(|_| s.go.send(()).unwrap());
+    assert_eq!(persisted(&s.heard.recv().unwrap()), 1);
+    assert_eq!(persisted(&s.heard.recv().unwrap()), 2);
+    let failed = s.heard.recv().unwrap();
+    assert!(matches!(failed, Outcome::Failed(Ticket(3), Error::Fenced { .. })), "{failed:?}");
+    s.writer.submit(put(5, 1));
+    s.writer.close();
+    assert!(s.heard.recv().is_err());
+}

@@ -3,3 +3,18 @@
 //! With the feature `http` off only [`api`] is there: the shapes that those who serve it share.
 
 pub mod api;
+#[cfg(feature = "http")]
+mod client;
+#[cfg(feature = "http")]
+mod error;
+#[cfg(feature = "http")]
+mod sse;
+#[cfg(feature = "http")]
+mod watch;
+
+#[cfg(feature = "http")]
+pub use client::{Backup, Client, Config, Expect, Written};
+#[cfg(feature = "http")]
+pub use error::Error;
+#[cfg(feature = "http")]
+pub use watch::{Events, Watch, WatchItem};

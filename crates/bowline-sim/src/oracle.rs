@@ -14,6 +14,8 @@ type Commits = BTreeMap<(Term, Rev), BTreeMap<Key, Option<Body>>>;
 #[derive(Default)]
 pub struct Oracle {
     log: BTreeMap<ShelfId, Commits>,
+    /// Commits that say again, on another branch, what was said before.
+    rewritten: BTreeSet<(ShelfId, (Term, Rev))>,
     /// Local writes that were promised, by shelf.
     writes: BTreeMap<Tag, ShelfId>,
     /// How many copies were checked.
@@ -57,6 +59,10 @@ impl Oracle {
             // Several commits may be in one write: each record is of the commit of its rev.
             for record in &write.puts {
                 let at = lineage.at(record.rev);
+                let place = (at.term, at.rev);
+                if write.start == Start::Clear && !log.contains_key(&place) {
+                    self.rewritten.insert((write.shelf.clone(), place));
+                }
                 let commit = log.entry((at.term, at.rev)).or_default();
                 commit.insert(record.key.clone(), record.body.clone());
             }
@@ -90,7 +96,9 @@ impl Oracle {
     /// Who is told that it wrote reads what it wrote, or something later.
     pub(crate) fn reads_own_write(&self, node: &Node, verdict: &Verdict) {
         let Verdict::Taken { at, .. } = verdict else { return };
-        let commits = self.log.iter().filter_map(|(s, l)| Some((s, l.get(&(at.term, at.rev))?)));
+        // Terms are of an opening, not of a shelf; all proposals here are for the hub's `kv`.
+        let kv = self.log.iter().filter(|(s, _)| s.name.as_str() == "kv");
+        let commits = kv.filter_map(|(s, l)| Some((s, l.get(&(at.term, at.rev))?)));
         for (shelf, commit) in commits {
             let Some(taken) = node.taken().get(shelf) else { continue };
             for key in commit.keys().filter(|k| taken.interest().covers(k.as_str())) {
@@ -146,7 +154,9 @@ impl Oracle {
     /// A proposal is in at most one commit, over all branches that ever were on a disk.
     pub fn takes_effect_once(&self, shelf: &ShelfId) {
         let mut seen = BTreeMap::<&[u8], u32>::new();
-        let bodies = self.log.get(shelf).into_iter().flat_map(|l| l.values()).flat_map(|c| c.values());
+        let said = |at: &(Term, Rev)| !self.rewritten.contains(&(shelf.clone(), *at));
+        let commits = self.log.get(shelf).into_iter().flatten().filter(|(at, _)| said(at));
+        let bodies = commits.flat_map(|(_, commit)| commit.values());
         for body in bodies.flatten().filter(|b| b.bytes.starts_with(b"prop")) {
             *seen.entry(&body.bytes).or_default() += 1;
         }

@@ -327,7 +327,8 @@ impl World {
                 self.down(link);
             }
             Action::Halt(_) => {
-                self.kill(at);
+                let disk = self.kill(at);
+                self.disks.insert(at, disk);
             }
         }
     }

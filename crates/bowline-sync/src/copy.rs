@@ -31,6 +31,13 @@ pub(crate) struct Stretch {
     pub(crate) base: Cursor,
 }
 
+impl Stretch {
+    /// One that leads nowhere.
+    pub(crate) fn still(at: Place) -> Self {
+        Self { to: at, records: vec![], base: Cursor::default() }
+    }
+}
+
 /// What taking a stretch did.
 #[derive(Debug, Default)]
 pub(crate) struct Taking {

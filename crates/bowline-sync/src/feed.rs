@@ -3,7 +3,7 @@
 
 use bowline_types::{Have, Interest, LinkId, Place, Rev, ShelfId};
 
-use crate::copy::Copy;
+use crate::copy::{Copy, Stretch};
 use crate::event::Action;
 use crate::frame::{Feed, Frame, Target};
 use crate::gate::{Access, Verb};
@@ -113,10 +113,16 @@ impl Node {
             return None;
         }
         let (target, from) = target(src, &follower.sent, &follower.interest)?;
-        let stretch = src.stretch(&from, &follower.interest, limit)?;
+        // A copy built aside of one that can be followed again is told that it is not needed.
+        let idle = target == Target::Main && follower.sent.aside.is_none();
+        let stretch = match src.stretch(&from, &follower.interest, limit) {
+            Some(stretch) => stretch,
+            None if !idle && target == Target::Main => Stretch::still(from.clone()),
+            None => return None,
+        };
         let quiet = stretch.records.is_empty() && stretch.to.part == from.part;
         // Nothing of interest is not worth a frame, unless the peer must come along.
-        if quiet && target == Target::Main && !from.needs(follower.owed, &stretch.to) {
+        if quiet && idle && !from.needs(follower.owed, &stretch.to) {
             return None;
         }
         Some(Feed {

@@ -128,7 +128,7 @@ impl Own {
             durable.head.signature = Default::default();
         }
         // A clock that went back must not give a term below one's own history.
-        let term = session.max(durable.head.tip().term.next());
+        let term = session.above(durable.head.tip().term);
         Self {
             id,
             plan,
@@ -392,9 +392,7 @@ impl Own {
         let rivals = std::mem::take(&mut self.rivals);
         self.status = Status::Open;
         let newest = rivals.iter().map(|r| r.tip().term).max().unwrap_or_default();
-        if newest > self.term {
-            self.term = newest.next();
-        }
+        self.term = self.term.above(newest);
         for rival in &rivals {
             leave(&mut self.latest, rival);
         }
@@ -406,7 +404,7 @@ impl Own {
     /// both. So copies on that branch need only what is new.
     pub(crate) fn rebase(&mut self, ticket: Ticket, theirs: Copy) -> Write {
         let fence = self.latest.tip();
-        self.term = self.term.next();
+        self.term = self.term.above(self.term);
         let base = theirs.whole_at;
         let lineage = theirs.head.lineage.cut(base);
         let fork = self.latest.lineage.fork(&lineage);

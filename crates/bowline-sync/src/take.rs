@@ -87,7 +87,7 @@ impl Node {
     pub(crate) fn adopt(&mut self, shelf: &ShelfId, out: &mut Vec<Action>) {
         let Some(own) = self.own.get_mut(shelf).filter(|o| o.status != Status::Open) else { return };
         let newest = own.rivals.drain(..).map(|r| r.tip().term).max().unwrap_or_default();
-        own.term = own.term.max(newest);
+        own.term = own.term.above(newest);
         own.status = Status::Open;
         own.plan.recovery = Recovery::Adopt;
         // Whoever proved it says it again in its next hello.

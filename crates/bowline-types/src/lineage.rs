@@ -26,10 +26,11 @@ impl Term {
         self.0 >> Self::RANDOM_BITS
     }
 
-    /// The next term of the same opening, for an owner that changes branches.
+    /// This term if it is above `other`, else the first above that still bears this opening's
+    /// random bits: two openings that both pass a third must not meet.
     #[must_use]
-    pub fn next(self) -> Self {
-        Self(self.0 + 1)
+    pub fn above(self, other: Self) -> Self {
+        if self > other { self } else { Self::draw(other.millis() + 1, self.0) }
     }
 }
 

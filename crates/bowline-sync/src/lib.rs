@@ -16,6 +16,7 @@ mod node;
 mod own;
 mod plan;
 mod propose;
+mod report;
 mod take;
 mod taken;
 
@@ -28,4 +29,5 @@ pub use map::Map;
 pub use node::Node;
 pub use own::{Own, Status};
 pub use plan::{Class, Plan, Recovery};
+pub use report::{FedReport, LinkReport, Report, ShelfReport};
 pub use taken::Taken;

@@ -1,0 +1,14 @@
+//! The event loop of a node: one thread that owns the state machine, a store that it writes to,
+//! and links that it reads from and sends on. [`Handle`] is how the rest of a process reads,
+//! writes and watches.
+
+mod fold;
+mod handle;
+mod links;
+mod metrics;
+mod run;
+
+pub use fold::{Decider, Fold, LinkNews, NoDecider};
+pub use handle::{Error, Handle, Read};
+pub use metrics::Metrics;
+pub use run::{Drive, Options, start};

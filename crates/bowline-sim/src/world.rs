@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use bowline_sync::{
-    Access, Action, Event, Frame, Gate, Limits, Node, Plan, Recovery, Sealer, Tag, Verb,
+    Access, Action, Event, Frame, Gate, Limits, Node, Plan, Recovery, Sealer, Status, Tag, Verb,
 };
 use bowline_types::{
     Batch, Body, Image, Interest, Item, Key, LinkId, Mono, NodeId, Now, Prefix, ShelfId, ShelfName,
@@ -247,6 +247,12 @@ impl World {
             self.feed(process, Event::Open(shelf, Plan::new(recovery)));
         }
         process
+    }
+
+    /// Another process of that name has the face: whether it has sealed is not known.
+    pub fn unlist(&mut self, id: &NodeId) {
+        let relisted = self.shelves.iter().filter(|(s, r)| s.owner == *id && **r == Recovery::Relist);
+        self.unlisted.extend(relisted.map(|(s, _)| s.clone()));
     }
 
     /// Ends a process as `kill -9` does; what is on its disk is given back.
@@ -515,7 +521,8 @@ impl World {
     /// One stroke of listing: up to `budget` differences from the source, or the seal.
     pub fn relist(&mut self, shelf: &ShelfId, budget: usize) {
         let Some(process) = self.face(&shelf.owner) else { return };
-        let Some(own) = self.nodes.get(&process).and_then(|n| n.own().get(shelf)) else { return };
+        let own = self.nodes.get(&process).and_then(|n| n.own().get(shelf));
+        let Some(own) = own.filter(|o| o.status == Status::Open) else { return };
         let want = self.source.entry(shelf.clone()).or_default().clone();
         let latest = |k: &Key| own.latest(k.as_str()).and_then(|r| r.body.clone());
         let mut items: Vec<_> = want

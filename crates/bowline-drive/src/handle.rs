@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use bowline_store::{BackupOptions, Manifest};
 use bowline_sync::{Event, Node, Plan, Report, WriteError};
-use bowline_types::{
-    Cursor, Guard, Interest, Item, NodeId, Record, ShelfId, Verdict,
-};
+use bowline_types::{Cursor, Guard, Interest, Item, NodeId, Record, ShelfId, Verdict};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
@@ -45,9 +43,7 @@ impl std::fmt::Display for Refusal {
             WriteError::Adopting => f.write_str("the shelf is being taken back from a peer"),
             WriteError::Conflict(key, Some(rev)) => write!(f, "{key} is at rev {rev}"),
             WriteError::Conflict(key, None) => write!(f, "{key} is not there"),
-            WriteError::TooLarge => {
-                f.write_str("a commit holds at most 100 records and 1 MiB")
-            }
+            WriteError::TooLarge => f.write_str("a commit holds at most 100 records and 1 MiB"),
         }
     }
 }

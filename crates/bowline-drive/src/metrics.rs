@@ -65,7 +65,11 @@ impl Metrics {
         r.register("links_opened", "Links that came up", self.links_total.clone());
         r.register("link_duration_seconds", "How long links lasted", self.link_seconds.clone());
         r.register("link_errors", "Links that ended by an error", self.link_errors.clone());
-        r.register("link_refusals", "Links closed for breaking the protocol", self.link_refusals.clone());
+        r.register(
+            "link_refusals",
+            "Links closed for breaking the protocol",
+            self.link_refusals.clone(),
+        );
         r.register("frames_received", "Frames handled", self.frames_in.clone());
         r.register("frames_sent", "Frames sent", self.frames_out.clone());
         r.register("changes", "Changes of readable shelves", self.changes.clone());

@@ -67,8 +67,14 @@ impl Drive {
 pub(crate) enum Message {
     Event(Event),
     Frame(Event, OwnedSemaphorePermit),
-    LinkUp { news: Box<LinkNews>, outbound: Outbound },
-    LinkDown { link: LinkId, peer: NodeId },
+    LinkUp {
+        news: Box<LinkNews>,
+        outbound: Outbound,
+    },
+    LinkDown {
+        link: LinkId,
+        peer: NodeId,
+    },
     Write {
         shelf: ShelfId,
         guards: Vec<Guard>,
@@ -215,9 +221,10 @@ impl Runner {
     fn run(mut self, inbox: &Receiver<Message>) {
         self.tell_all();
         loop {
-            let wait = self.node.next_deadline().map(|at| {
-                Duration::from_millis(at.0.saturating_sub(self.now().mono.0))
-            });
+            let wait = self
+                .node
+                .next_deadline()
+                .map(|at| Duration::from_millis(at.0.saturating_sub(self.now().mono.0)));
             let first = match wait {
                 Some(wait) => inbox.recv_timeout(wait),
                 None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),

@@ -40,7 +40,13 @@ impl Oracle {
     }
 
     /// Readers are told; keys that are always at the source never go.
-    pub(crate) fn changed(&mut self, at: &NodeId, shelf: &ShelfId, changes: &[Change], relist: bool) {
+    pub(crate) fn changed(
+        &mut self,
+        at: &NodeId,
+        shelf: &ShelfId,
+        changes: &[Change],
+        relist: bool,
+    ) {
         for change in changes {
             if let Change::Gone(key, why) = change {
                 self.absent += u64::from(*why == Why::Absent);
@@ -53,7 +59,8 @@ impl Oracle {
 
     /// Enters what reaches a disk.
     pub(crate) fn persisted(&mut self, batch: &Batch) {
-        for write in batch.writes.iter().filter(|w| w.slot == Slot::Own && w.start != Start::Remove) {
+        for write in batch.writes.iter().filter(|w| w.slot == Slot::Own && w.start != Start::Remove)
+        {
             let lineage = &write.meta.head.lineage;
             let log = self.log.entry(write.shelf.clone()).or_default();
             // Several commits may be in one write: each record is of the commit of its rev.
@@ -81,7 +88,11 @@ impl Oracle {
                 let own = shelf.and_then(|s| s.slots.get(&Slot::Own));
                 let lineage = own.map(|s| s.meta.head.lineage.clone()).unwrap_or_default();
                 let tip = lineage.tip();
-                assert!(lineage.has(feed.to.cursor), "{at} told of {:?} before disk", feed.to.cursor);
+                assert!(
+                    lineage.has(feed.to.cursor),
+                    "{at} told of {:?} before disk",
+                    feed.to.cursor
+                );
                 assert!(feed.head.tip().rev <= tip.rev, "{at} told of a head before disk");
                 assert!(feed.records.iter().all(|r| r.rev <= tip.rev), "{at} told before disk");
             }
@@ -135,7 +146,11 @@ impl Oracle {
             let mut state = state_at(log, lineage, main.place.cursor);
             state.retain(|k, _| taken.interest().covers(k.as_str()));
             let live = live(main);
-            assert_eq!(live, state, "{at}'s {shelf} is whole at {:?}, but not the owner's", main.place);
+            assert_eq!(
+                live, state,
+                "{at}'s {shelf} is whole at {:?}, but not the owner's",
+                main.place
+            );
         }
         for (key, newest) in newest(log, lineage, main.place.cursor) {
             if !holds(&key) || newest.last > main.place.cursor.rev {
@@ -144,7 +159,11 @@ impl Oracle {
             let got = main.map.get(key.as_str());
             if newest.live {
                 let there = got.is_some_and(|g| g.rev == newest.rev);
-                assert!(there, "{at}'s {shelf} lacks {key}@{} at {:?}: {got:?}", newest.rev, main.place);
+                assert!(
+                    there,
+                    "{at}'s {shelf} lacks {key}@{} at {:?}: {got:?}",
+                    newest.rev, main.place
+                );
             } else {
                 assert!(got.is_none_or(|g| !g.is_live()), "{at}'s {shelf}: dead {key} lives");
             }

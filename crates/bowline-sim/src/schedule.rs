@@ -433,8 +433,10 @@ fn converged(w: &World) {
             let whole = taken.main.as_ref().is_none_or(|m| m.place.is_whole());
             assert!(whole, "{}'s copy of {s} is at rest but not whole", n.id());
             if let Some(source) = w.source.get(s) {
-                let source: BTreeMap<_, _> =
-                    source.iter().map(|(k, b)| (k.to_string(), crate::world::text(Some(b)))).collect();
+                let source: BTreeMap<_, _> = source
+                    .iter()
+                    .map(|(k, b)| (k.to_string(), crate::world::text(Some(b))))
+                    .collect();
                 assert_eq!(w.live(&s.owner, s), source, "{s} is not what its source has");
             }
         }

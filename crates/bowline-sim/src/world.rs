@@ -52,7 +52,9 @@ impl Gate for Rights {
 struct Names(NodeId);
 
 fn sum(message: &[u8]) -> u64 {
-    message.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
+    message
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
 }
 
 impl Sealer for Names {
@@ -172,7 +174,14 @@ impl World {
             unlisted: BTreeSet::new(),
             rights: Rights::default(),
             // Small, so that a handful of records needs several feeds and fills a window.
-            limits: Limits { feed: 90, window: 900, total: 4000, spell_out: 1, batch: 120, late: 0 },
+            limits: Limits {
+                feed: 90,
+                window: 900,
+                total: 4000,
+                spell_out: 1,
+                batch: 120,
+                late: 0,
+            },
             oracle: Oracle::default(),
             prompt_disks: true,
             frames: 0,
@@ -230,7 +239,8 @@ impl World {
         let mut n = Node::new(id.clone(), session, self.limits, gate, Box::new(Names(id.clone())));
         for (shelf, image) in disk.shelves.clone() {
             for (slot, s) in image.slots {
-                let verdicts = if slot == Slot::Own { image.verdicts.clone() } else { BTreeMap::new() };
+                let verdicts =
+                    if slot == Slot::Own { image.verdicts.clone() } else { BTreeMap::new() };
                 n.load(shelf.clone(), slot, s.meta, s.records.into_values(), verdicts);
             }
         }
@@ -238,8 +248,12 @@ impl World {
         self.disks.insert(process, disk);
         self.queues.insert(process, VecDeque::new());
         self.nodes.insert(process, n);
-        let own: Vec<_> =
-            self.shelves.iter().filter(|(s, _)| s.owner == *id).map(|(s, r)| (s.clone(), *r)).collect();
+        let own: Vec<_> = self
+            .shelves
+            .iter()
+            .filter(|(s, _)| s.owner == *id)
+            .map(|(s, r)| (s.clone(), *r))
+            .collect();
         for (shelf, recovery) in own {
             if recovery == Recovery::Relist {
                 self.unlisted.insert(shelf.clone());
@@ -251,7 +265,8 @@ impl World {
 
     /// Another process of that name has the face: whether it has sealed is not known.
     pub fn unlist(&mut self, id: &NodeId) {
-        let relisted = self.shelves.iter().filter(|(s, r)| s.owner == *id && **r == Recovery::Relist);
+        let relisted =
+            self.shelves.iter().filter(|(s, r)| s.owner == *id && **r == Recovery::Relist);
         self.unlisted.extend(relisted.map(|(s, _)| s.clone()));
     }
 
@@ -552,7 +567,14 @@ impl World {
     }
 
     /// Asks a shelf's owner to write.
-    pub fn propose(&mut self, from: &NodeId, shelf: &ShelfId, k: &str, body: &str, ask: bool) -> Tag {
+    pub fn propose(
+        &mut self,
+        from: &NodeId,
+        shelf: &ShelfId,
+        k: &str,
+        body: &str,
+        ask: bool,
+    ) -> Tag {
         let tag = Tag(self.fresh());
         let Some(process) = self.face(from) else { return tag };
         let event = Event::Propose {

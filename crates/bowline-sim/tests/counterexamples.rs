@@ -80,7 +80,11 @@ fn forked(recovery: Recovery) -> (World, ShelfId, Random) {
 fn c01_a_fork_is_seen() {
     let (mut w, s, mut r) = forked(Recovery::Ask);
     assert_eq!(w.at(&node(0)).own()[&s].status, Status::Stopped);
-    assert_eq!(w.live(&node(1), &s)["k0"], "lost", "nothing is overwritten before a person decides");
+    assert_eq!(
+        w.live(&node(1), &s)["k0"],
+        "lost",
+        "nothing is overwritten before a person decides"
+    );
     feed(&mut w, 0, Event::Discard(s.clone()));
     w.settle(&mut r);
     assert_eq!(w.live(&node(1), &s), w.live(&node(0), &s));

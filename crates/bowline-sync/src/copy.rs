@@ -1,9 +1,7 @@
 //! A map at a place. A fill is a copy whose held keys still grow: its cursor moves with the
 //! changes of what was walked, so no floor has to be kept for it and it ends under any load.
 
-use bowline_types::{
-    Change, Cursor, Head, Interest, Key, Meta, Part, Place, Record, Rev, Why,
-};
+use bowline_types::{Change, Cursor, Head, Interest, Key, Meta, Part, Place, Record, Rev, Why};
 
 use crate::map::Map;
 

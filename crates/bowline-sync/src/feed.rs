@@ -139,7 +139,14 @@ impl Node {
     }
 
     /// A feed has arrived, or not; believes what the peer says of itself.
-    pub(crate) fn ack(&mut self, link: LinkId, shelf: &ShelfId, number: u64, taken: bool, have: Have) {
+    pub(crate) fn ack(
+        &mut self,
+        link: LinkId,
+        shelf: &ShelfId,
+        number: u64,
+        taken: bool,
+        have: Have,
+    ) {
         let tip = self.source(shelf).map(|s| s.place.cursor).unwrap_or_default();
         let Some(l) = self.links.get_mut(&link) else { return };
         let freed = l.landed(shelf, number);

@@ -137,7 +137,9 @@ impl Frame {
         match self {
             Self::Feed(feed) => feed.weight(),
             Self::Hello { rows, .. } => 32 + rows.len() * 200,
-            Self::Propose(p) => 128 + p.items.iter().map(bowline_types::Item::weight).sum::<usize>(),
+            Self::Propose(p) => {
+                128 + p.items.iter().map(bowline_types::Item::weight).sum::<usize>()
+            }
             Self::Want { add, drop, .. } => {
                 128 + add.iter().chain(drop.iter()).map(|p| p.as_str().len() + 4).sum::<usize>()
             }

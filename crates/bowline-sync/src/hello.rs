@@ -86,7 +86,9 @@ impl Node {
             }
             Frame::Deny { shelf, allowed } => self.denied(link, shelf, &allowed, out),
             Frame::Feed(feed) => self.feed(link, *feed, out),
-            Frame::Ack { shelf, number, taken, have } => self.ack(link, &shelf, number, taken, have),
+            Frame::Ack { shelf, number, taken, have } => {
+                self.ack(link, &shelf, number, taken, have)
+            }
             Frame::Give { shelf, have } => self.give(link, shelf, have),
             Frame::Propose(p) => self.proposed(link, *p, out),
             Frame::Verdict { id, verdict } => self.verdict(link, &id, verdict),
@@ -152,7 +154,13 @@ impl Node {
     }
 
     /// Begins to feed a peer, as far as the gate lets it.
-    fn follow(&mut self, link: LinkId, shelf: ShelfId, mut follower: Follower, out: &mut Vec<Action>) {
+    fn follow(
+        &mut self,
+        link: LinkId,
+        shelf: ShelfId,
+        mut follower: Follower,
+        out: &mut Vec<Action>,
+    ) {
         if let Some(wants) = follower.wants.clone() {
             let allowed = self.allowed(link, &shelf, &wants);
             let ours = self.own.contains_key(&shelf);

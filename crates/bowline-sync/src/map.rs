@@ -118,7 +118,8 @@ impl Map {
     /// Records with a rev above `after` and up to `to`, in rev order.
     pub fn changed(&self, after: Rev, to: Rev) -> impl Iterator<Item = &Record> {
         // The empty key is lower than every key, and no key is it.
-        let revs = self.by_rev.range((Bound::Excluded((after, top())), Bound::Included((to, top()))));
+        let revs =
+            self.by_rev.range((Bound::Excluded((after, top())), Bound::Included((to, top()))));
         revs.filter_map(|(_, key)| self.records.get(key))
     }
 

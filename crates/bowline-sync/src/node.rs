@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bowline_types::{
-    Batch, Cursor, Interest, Key, LinkId, MAX_COMMIT_BYTES, MAX_COMMIT_RECORDS, Meta, Mono, NodeId,
-    Now, Prefix, ProposalId, Record, ShelfId, Slot, Start, Term, Ticket, Verdict, Write,
+    Batch, Change, Cursor, Interest, Key, LinkId, MAX_COMMIT_BYTES, MAX_COMMIT_RECORDS, Meta, Mono,
+    NodeId, Now, Prefix, ProposalId, Record, ShelfId, Slot, Start, Term, Ticket, Verdict, Write,
 };
 
 use crate::copy::Copy;
@@ -153,8 +153,8 @@ impl Node {
 
     /// When `Tick` is due.
     pub fn next_deadline(&self) -> Option<Mono> {
-        let copies = (self.copies_ticket.is_none() && !self.behind.is_empty())
-            .then_some(self.copies_at);
+        let copies =
+            (self.copies_ticket.is_none() && !self.behind.is_empty()).then_some(self.copies_at);
         let asked = self.asked.values().map(|a| a.deadline).min();
         copies.into_iter().chain(asked).min()
     }
@@ -216,9 +216,7 @@ impl Node {
             Event::Decided { id, shelf, decision } => self.decided(&id, &shelf, decision),
             Event::Adopt(shelf) => self.adopt(&shelf, out),
             Event::Discard(shelf) => {
-                self.stage(&shelf, |o, t| {
-                    (o.status != crate::Status::Open).then(|| o.discard(t))
-                });
+                self.stage(&shelf, |o, t| (o.status != crate::Status::Open).then(|| o.discard(t)));
             }
             Event::Persisted(ticket) => self.persisted(ticket, out),
             Event::PersistFailed(ticket) => {
@@ -356,7 +354,7 @@ impl Node {
             if done.turned {
                 self.mark_all(&shelf);
             } else {
-                self.mark_keys(&shelf, done.changes.iter().map(|c| c.key()));
+                self.mark_keys(&shelf, done.changes.iter().map(Change::key));
             }
             if !done.changes.is_empty() {
                 out.push(Action::Changed(shelf.clone(), done.changes));
@@ -411,11 +409,7 @@ impl Node {
     }
 
     /// Marks a shelf on the links that follow one of these keys.
-    pub(crate) fn mark_keys<'a>(
-        &mut self,
-        shelf: &ShelfId,
-        keys: impl Iterator<Item = &'a Key>,
-    ) {
+    pub(crate) fn mark_keys<'a>(&mut self, shelf: &ShelfId, keys: impl Iterator<Item = &'a Key>) {
         let Some(followers) = self.followers.get(shelf) else { return };
         let mut links = BTreeSet::new();
         for key in keys {

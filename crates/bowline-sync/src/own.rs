@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bowline_types::{
-    Change, Cursor, Guard, Head, Interest, Item, Key, LinkId, Lineage, MAX_COMMIT_BYTES,
+    Change, Cursor, Guard, Head, Interest, Item, Key, Lineage, LinkId, MAX_COMMIT_BYTES,
     MAX_COMMIT_RECORDS, Meta, NodeId, Over, Place, ProposalId, Record, Rev, Settled, ShelfId, Slot,
     Start, Term, Ticket, Verdict, Why, Write,
 };
@@ -260,7 +260,8 @@ impl Own {
 
     fn settle(&mut self, p: Pending, done: &mut Settling) {
         let tip = p.head.tip();
-        done.turned |= (p.head.sealed, &p.head.over) != (self.durable.head.sealed, &self.durable.head.over);
+        done.turned |=
+            (p.head.sealed, &p.head.over) != (self.durable.head.sealed, &self.durable.head.over);
         match p.turn {
             Turn::Plain => {}
             Turn::Collect(rev) => {
@@ -512,6 +513,8 @@ pub(crate) fn difference(old: &Map, new: &Map) -> Vec<Change> {
             Some(_) => {}
         }
     }
-    changes.extend(new.live().filter(|r| old.get(r.key.as_str()) != Some(r)).cloned().map(Change::Put));
+    changes.extend(
+        new.live().filter(|r| old.get(r.key.as_str()) != Some(r)).cloned().map(Change::Put),
+    );
     changes
 }

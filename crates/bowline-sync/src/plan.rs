@@ -39,12 +39,7 @@ pub struct Plan {
 impl Plan {
     /// A plan with the usual durability, class and budget.
     pub const fn new(recovery: Recovery) -> Self {
-        Self {
-            recovery,
-            durability: Durability::Flushed,
-            class: Class::Bulk,
-            tombstones: 4 << 20,
-        }
+        Self { recovery, durability: Durability::Flushed, class: Class::Bulk, tombstones: 4 << 20 }
     }
 
     /// The same, ahead of bulk on every link.

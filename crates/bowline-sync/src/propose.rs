@@ -1,8 +1,6 @@
 //! Proposals: asking an owner to write, and being asked.
 
-use bowline_types::{
-    Guard, Item, LinkId, Mono, Proposal, ProposalId, ShelfId, Term, Verdict,
-};
+use bowline_types::{Guard, Item, LinkId, Mono, Proposal, ProposalId, ShelfId, Term, Verdict};
 use bytes::Bytes;
 
 use crate::event::{Action, Decision, Tag, WriteError};
@@ -56,7 +54,9 @@ impl Node {
     pub(crate) fn ask(&mut self, out: &mut Vec<Action>) {
         let settled = self.asked.keys().next().copied().unwrap_or(self.next_number);
         for asked in self.asked.values_mut().filter(|a| a.sent.is_none()) {
-            let Some(link) = self.by_peer.get(&asked.proposal.shelf.owner).copied() else { continue };
+            let Some(link) = self.by_peer.get(&asked.proposal.shelf.owner).copied() else {
+                continue;
+            };
             let Some(session) = self.links.get(&link).and_then(|l| l.session) else { continue };
             if !asked.ever {
                 // Bound for good to the owner's session that it first meets.
@@ -177,7 +177,9 @@ impl Node {
             Err(e) => (&[], Answer::Refused(why(&e))),
         };
         let verdict = Some((p.id.clone(), answer));
-        self.stage(&p.shelf, |o, t| Some(o.commit(t, Draft { items, verdict, ..Draft::default() })));
+        self.stage(&p.shelf, |o, t| {
+            Some(o.commit(t, Draft { items, verdict, ..Draft::default() }))
+        });
     }
 
     pub(crate) fn decided(

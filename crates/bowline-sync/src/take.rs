@@ -85,7 +85,9 @@ impl Node {
 
     /// A person says: take back. From now on, in this session, the shelf adopts by itself.
     pub(crate) fn adopt(&mut self, shelf: &ShelfId, out: &mut Vec<Action>) {
-        let Some(own) = self.own.get_mut(shelf).filter(|o| o.status != Status::Open) else { return };
+        let Some(own) = self.own.get_mut(shelf).filter(|o| o.status != Status::Open) else {
+            return;
+        };
         let newest = own.rivals.drain(..).map(|r| r.tip().term).max().unwrap_or_default();
         own.term = own.term.above(newest);
         own.status = Status::Open;

@@ -2,8 +2,8 @@
 //! the disk has come with both. The disk is fed like a peer: with the newest values, late.
 
 use bowline_types::{
-    Change, Cursor, Durability, Have, Head, Interest, InterestId, Key, Meta, Place, ShelfId, Slot, Start,
-    Why, Write,
+    Change, Cursor, Durability, Have, Head, Interest, InterestId, Key, Meta, Place, ShelfId, Slot,
+    Start, Why, Write,
 };
 
 use crate::copy::Copy;
@@ -112,11 +112,12 @@ impl Taken {
 
     /// Takes a feed, if it was made for what is here.
     pub(crate) fn take(&mut self, feed: Feed) -> Outcome {
-        if self.interest.is_empty() || feed.was != self.have() || feed.interest != self.interest_id {
+        if self.interest.is_empty() || feed.was != self.have() || feed.interest != self.interest_id
+        {
             return Outcome::Refused;
         }
         if self.best.as_ref().is_none_or(|b| feed.head.tip() >= b.tip()) {
-            self.disk.stale |= self.best.as_ref().map(|b| b.tip()) != Some(feed.head.tip());
+            self.disk.stale |= self.best.as_ref().map(Head::tip) != Some(feed.head.tip());
             self.best = Some(feed.head.clone());
         }
         let Some(best) = self.best.clone() else { return Outcome::Refused };
@@ -164,9 +165,7 @@ impl Taken {
     fn may_swap(&self) -> bool {
         let (Some(aside), Some(best)) = (&self.aside, &self.best) else { return false };
         let sealed = best.sealed.is_some_and(|r| r <= aside.place.cursor.rev);
-        let left = |m: &Copy| {
-            best.lineage.has(m.place.cursor) || best.over.covers(m.place.cursor)
-        };
+        let left = |m: &Copy| best.lineage.has(m.place.cursor) || best.over.covers(m.place.cursor);
         aside.place.part.is_none()
             && sealed
             && best.lineage.has(aside.place.seen)

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cursor, Head, Interest, Key, Place, ProposalId, Record, Rev, Settled, ShelfId, Verdict};
+use crate::{
+    Cursor, Head, Interest, Key, Place, ProposalId, Record, Rev, Settled, ShelfId, Verdict,
+};
 
 /// The number of a batch. Batches are performed in order.
 #[derive(
@@ -21,9 +23,7 @@ pub enum Durability {
 }
 
 /// Which map of a shelf.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Slot {
     /// The shelf itself, at its owner.
     Own,

@@ -51,7 +51,8 @@ impl Image {
     fn write(&mut self, write: Write) -> Result<(), Refused> {
         let shelf = self.shelves.entry(write.shelf.clone()).or_default();
         if let Some(expected) = write.fence {
-            let found = shelf.slots.get(&write.slot).map_or(Cursor::default(), |s| s.meta.head.tip());
+            let found =
+                shelf.slots.get(&write.slot).map_or(Cursor::default(), |s| s.meta.head.tip());
             if found != expected {
                 return Err(Refused { shelf: write.shelf, expected, found });
             }

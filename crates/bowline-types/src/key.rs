@@ -291,9 +291,9 @@ mod tests {
         let i = interest(&["a/", "a/b/", "c", "d/"]);
         assert_eq!(i.ranges("").len(), 3);
         let hit = |after: &str, key: &str| {
-            i.ranges(after).iter().any(|r| {
-                std::ops::RangeBounds::<Key>::contains(r, &Key::new(key).unwrap())
-            })
+            i.ranges(after)
+                .iter()
+                .any(|r| std::ops::RangeBounds::<Key>::contains(r, &Key::new(key).unwrap()))
         };
         assert!(hit("", "a/b/x") && hit("a/b/w", "a/b/x") && !hit("a/b/x", "a/b/x"));
         assert!(hit("a/z", "c") && !hit("c", "c") && hit("c", "d/1") && !hit("e", "d/1"));

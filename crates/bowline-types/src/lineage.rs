@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 pub type Rev = u64;
 
 /// Drawn at each opening for writing: wall-clock milliseconds, then random bits. Ordered.
-#[derive(
-    Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Term(pub u64);
 
 impl Term {
@@ -42,9 +40,7 @@ impl fmt::Debug for Term {
 
 /// A place in an owner's history. The term is the one that wrote the rev, never an empty later
 /// one: else an idle opening would look like a fork after a rollback.
-#[derive(
-    Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Cursor {
     /// The term that wrote `rev`.
     pub term: Term,

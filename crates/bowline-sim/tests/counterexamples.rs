@@ -1,5 +1,7 @@
 //! The schedules that broke the forerunners of this protocol. Each is a test that passes.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use bowline_sim::{Random, World, all, item, key, node, shelf};
 use bowline_sync::{Event, Frame, Reason, Recovery, Row, Said, Status};
 use bowline_types::{Change, Cursor, Have, Image, Lineage, Place, ShelfId, Signature, Slot, Term};

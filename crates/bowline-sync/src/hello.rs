@@ -87,7 +87,7 @@ impl Node {
             Frame::Deny { shelf, allowed } => self.denied(link, shelf, &allowed, out),
             Frame::Feed(feed) => self.feed(link, *feed, out),
             Frame::Ack { shelf, number, taken, have } => {
-                self.ack(link, &shelf, number, taken, have)
+                self.ack(link, &shelf, number, taken, have);
             }
             Frame::Give { shelf, have } => self.give(link, shelf, have),
             Frame::Propose(p) => self.proposed(link, *p, out),

@@ -428,7 +428,8 @@ fn converged(w: &World) {
             assert_eq!(own.status, Status::Open, "{s} is still stopped");
             let mut want = w.live(&s.owner, s);
             want.retain(|k, _| taken.interest().covers(k));
-            assert_eq!(w.live(n.id(), s), want, "{}'s copy of {s}: {taken:?}", n.id());
+            let owners = (&own.durable.place, &own.durable.head);
+            assert_eq!(w.live(n.id(), s), want, "{}'s copy of {s}: {taken:?} of {owners:?}", n.id());
             assert!(taken.aside.is_none(), "{} still fills {s}", n.id());
             let whole = taken.main.as_ref().is_none_or(|m| m.place.is_whole());
             assert!(whole, "{}'s copy of {s} is at rest but not whole", n.id());

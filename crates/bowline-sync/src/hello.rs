@@ -104,6 +104,8 @@ impl Node {
                 return self.close(link, reason, out);
             }
         }
+        // What a former link has given may be all that this peer has.
+        self.finish_adoptions();
         self.ask(out);
     }
 

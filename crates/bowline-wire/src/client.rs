@@ -285,6 +285,24 @@ impl Dialer {
         self.with_fallback(attempt).await
     }
 
+    /// Hands frames to the hub without a link; says how many it took.
+    pub async fn push(&self, frames: &[bowline_sync::Frame]) -> Result<u32, Error> {
+        let attempt = |transport| async move {
+            let options = &self.0.options;
+            let connected = self.connect(transport).await?;
+            let token = self.authenticate(&connected).await?.access_token;
+            let mut codec = Codec::new(options.node.clone(), options.limits.clone());
+            let event = |f| eventstreamapi::Event { event: Some(codec.encode(f, None)) };
+            let events: Vec<_> = frames.iter().map(event).collect();
+            let request = self.call(tokio_stream::iter(events), Some(&token))?;
+            let mut client =
+                EventStreamClient::with_origin(connected.service(), connected.origin());
+            let summary = self.timed(client.push(request), transport).await?.into_inner();
+            Ok(u32::try_from(summary.processed).unwrap_or(0))
+        };
+        self.with_fallback(attempt).await
+    }
+
     /// A request with the metadata that every native call has.
     fn call<T>(&self, message: T, token: Option<&str>) -> Result<Request<T>, Error> {
         let mut request = Request::new(message);

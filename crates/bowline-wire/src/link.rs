@@ -168,6 +168,7 @@ impl Core {
     }
 
     pub(crate) fn cut(&self, reason: &str) {
+        self.queue.abandon();
         self.end(End::Cut(reason.into()));
         self.connection.cancel();
     }
@@ -186,6 +187,11 @@ impl Outbound {
     /// Sends a frame that is part of somebody's work.
     pub fn send_traced(&self, frame: Frame, trace: Option<TraceContext>) -> Result<(), Closed> {
         self.0.queue.push(Out::Frame(Box::new((frame, trace))))
+    }
+
+    /// Sends an event that is no frame of this version, as a later version or another dialect would.
+    pub fn send_raw(&self, kind: &'static str, data: Bytes) -> Result<(), Closed> {
+        self.0.queue.push(Out::event(kind, data))
     }
 
     /// Tells the hub that a tunnel it asked for will not come.

@@ -33,6 +33,8 @@ pub struct ServerOptions {
     pub limits: Limits,
     /// How dead peers are found out.
     pub keepalive: Keepalive,
+    /// Whether to offer HTTP/2 at all; without it every agent comes by WebSocket.
+    pub http2: bool,
     /// Who may connect.
     pub admission: Arc<dyn Admission>,
 }
@@ -45,6 +47,7 @@ impl ServerOptions {
             tls: None,
             limits: Limits::default(),
             keepalive: Keepalive::HUB,
+            http2: true,
             admission,
         }
     }
@@ -95,7 +98,9 @@ impl Server {
         let (incoming, links) = mpsc::channel(WAITING);
         let tls = options.tls.map(|tls| {
             let mut tls = (*tls).clone();
-            tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+            let offered: &[&[u8]] =
+                if options.http2 { &[b"h2", b"http/1.1"] } else { &[b"http/1.1"] };
+            tls.alpn_protocols = offered.iter().map(|p| p.to_vec()).collect();
             Arc::new(tls)
         });
         let shared = Arc::new(Shared {

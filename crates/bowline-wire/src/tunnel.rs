@@ -59,7 +59,11 @@ pub(crate) fn refusal(request: &TunnelRequest, why: &str) -> Bytes {
 pub struct Tunnel {
     inbound: Streaming<Chunk>,
     unread: Bytes,
+    /// The other end has said that it will send no more.
+    read_all: bool,
     outbound: PollSender<Chunk>,
+    /// This end has.
+    sent_all: bool,
     /// What must live as long as the tunnel: at an agent, its connection.
     _keep: Option<Arc<dyn Send + Sync>>,
 }
@@ -82,7 +86,36 @@ impl Tunnel {
         keep: Option<Arc<dyn Send + Sync>>,
     ) -> Self {
         let outbound = PollSender::new(outbound);
-        Self { inbound, unread: Bytes::new(), outbound, _keep: keep }
+        Self {
+            inbound,
+            unread: Bytes::new(),
+            read_all: false,
+            outbound,
+            sent_all: false,
+            _keep: keep,
+        }
+    }
+}
+
+impl Tunnel {
+    /// Says that this end is done, and waits until the other one has let go. An agent must do so:
+    /// if it drops its end first, what is still on the way to the hub may be lost.
+    pub async fn finish(mut self) -> io::Result<()> {
+        self.shutdown().await?;
+        while let Some(chunk) = self.inbound.message().await.map_err(io::Error::other)? {
+            drop(chunk);
+        }
+        Ok(())
+    }
+
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        chunk: impl FnOnce() -> Chunk,
+    ) -> Poll<io::Result<()>> {
+        let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
+        ready!(self.outbound.poll_reserve(cx)).map_err(gone)?;
+        Poll::Ready(self.outbound.send_item(chunk()).map_err(gone))
     }
 }
 
@@ -92,11 +125,11 @@ impl AsyncRead for Tunnel {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        while self.unread.is_empty() {
+        while self.unread.is_empty() && !self.read_all {
             match ready!(Pin::new(&mut self.inbound).poll_next(cx)) {
-                Some(Ok(chunk)) => self.unread = chunk.data,
+                Some(Ok(chunk)) => (self.unread, self.read_all) = (chunk.data, chunk.end),
                 Some(Err(status)) => return Poll::Ready(Err(io::Error::other(status))),
-                None => return Poll::Ready(Ok(())),
+                None => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
             }
         }
         let n = self.unread.len().min(buf.remaining());
@@ -112,11 +145,12 @@ impl AsyncWrite for Tunnel {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
-        ready!(self.outbound.poll_reserve(cx)).map_err(gone)?;
         let n = bytes.len().min(CHUNK);
-        let chunk = Chunk { data: Bytes::copy_from_slice(&bytes[..n]) };
-        self.outbound.send_item(chunk).map_err(gone)?;
+        if self.sent_all {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        let chunk = || Chunk { data: Bytes::copy_from_slice(&bytes[..n]), end: false };
+        ready!(self.poll_send(cx, chunk))?;
         Poll::Ready(Ok(n))
     }
 
@@ -124,8 +158,11 @@ impl AsyncWrite for Tunnel {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.outbound.close();
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.sent_all {
+            ready!(self.poll_send(cx, || Chunk { data: Bytes::new(), end: true }))?;
+            self.sent_all = true;
+        }
         Poll::Ready(Ok(()))
     }
 }
@@ -203,11 +240,17 @@ impl Drop for Ticket {
 }
 
 /// Sends back what comes, until the other end is done: an agent's answer to `echo`.
-pub async fn echo(tunnel: Tunnel) -> io::Result<u64> {
-    let (mut from, mut to) = tokio::io::split(tunnel);
-    let bytes = tokio::io::copy_buf(&mut tokio::io::BufReader::new(&mut from), &mut to).await?;
-    to.shutdown().await?;
-    Ok(bytes)
+pub async fn echo(mut tunnel: Tunnel) -> io::Result<u64> {
+    let (mut block, mut bytes) = (vec![0; CHUNK], 0);
+    loop {
+        let n = tunnel.read(&mut block).await?;
+        if n == 0 {
+            tunnel.finish().await?;
+            return Ok(bytes);
+        }
+        tunnel.write_all(&block[..n]).await?;
+        bytes += n as u64;
+    }
 }
 
 /// What an echo showed.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use http::Uri;
 use hyper::client::conn::http2;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -103,7 +103,7 @@ async fn http2(
     io: Box<dyn Io>,
     cut: CancellationToken,
 ) -> Result<http2::SendRequest<tonic::body::Body>, Error> {
-    let shaking = http2::Builder::new(TokioExecutor::new())
+    let shaking = http2::Builder::new(Cuttable(cut))
         .timer(TokioTimer::new())
         .adaptive_window(true)
         .max_send_buf_size(SEND_BUFFER)
@@ -116,16 +116,26 @@ async fn http2(
     let shaken = shaken.map_err(|_| failed("no HTTP/2 handshake in time".into()))?;
     let (sender, connection) = shaken.map_err(|e| failed(chain(&e)))?;
     tokio::spawn(async move {
-        tokio::select! {
-            ended = connection => {
-                if let Err(error) = ended {
-                    tracing::debug!(error = chain(&error), "connection ended");
-                }
-            }
-            () = cut.cancelled() => {}
+        if let Err(error) = connection.await {
+            tracing::debug!(error = chain(&error), "connection ended");
         }
     });
     Ok(sender)
+}
+
+/// Runs the tasks of a connection, the one that owns its socket among them, until it is cut.
+#[derive(Clone)]
+struct Cuttable(CancellationToken);
+
+impl<F> hyper::rt::Executor<F> for Cuttable
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    fn execute(&self, task: F) {
+        let cut = self.0.clone();
+        tokio::spawn(async move { cut.run_until_cancelled(task).await.is_some() });
+    }
 }
 
 /// Opens a stream of bytes: TCP, through the proxy if there is one, TLS.

@@ -26,8 +26,15 @@ pub(super) fn unpack(data: Bytes, packing: Option<&str>, limit: usize) -> Result
         None if data.len() > limit => Err(Bad::Limit("bytes in a frame", limit)),
         None => Ok(data),
         Some(ZSTD) => {
-            let plain = zstd::bulk::decompress(&data, limit).map_err(|_| Bad::Shape("zstd"))?;
-            Ok(plain.into())
+            let size = zstd::zstd_safe::get_frame_content_size(&data).ok().flatten();
+            let size = size.ok_or(Bad::Shape("no size in the packed data"))?;
+            let size = usize::try_from(size).unwrap_or(usize::MAX);
+            if size > limit {
+                return Err(Bad::Limit("bytes in a frame", limit));
+            }
+            // Never more than it says, which is no more than the limit.
+            let plain = zstd::bulk::decompress(&data, size);
+            Ok(plain.map_err(|_| Bad::Shape("the packed data is damaged"))?.into())
         }
         Some(_) => Err(Bad::Shape("unknown packing")),
     }

@@ -58,7 +58,7 @@ fn row(w: &mut Writer, row: &Row) {
     }
     match &row.interest {
         Said::Full(interest) => w.message(5, |w| prefixes(w, interest)),
-        Said::Id(id) => w.fixed(6, id.0),
+        Said::Id(id) => w.present_fixed(6, id.0),
     }
 }
 

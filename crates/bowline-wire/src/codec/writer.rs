@@ -29,6 +29,13 @@ impl Writer {
     }
 
     pub(super) fn fixed(&mut self, field: u32, n: u64) {
+        if n != 0 {
+            self.present_fixed(field, n);
+        }
+    }
+
+    /// A number of fixed size, even if it is zero.
+    pub(super) fn present_fixed(&mut self, field: u32, n: u64) {
         self.tag(field, 1);
         self.out.extend_from_slice(&n.to_le_bytes());
     }

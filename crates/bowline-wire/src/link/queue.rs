@@ -41,6 +41,7 @@ struct State {
     items: VecDeque<Out>,
     waker: Option<Waker>,
     closed: bool,
+    abandoned: bool,
 }
 
 /// A queue that was long gives its memory back when it is empty.
@@ -64,6 +65,14 @@ impl Queue {
         wake(state);
     }
 
+    /// Takes nothing more, and nothing more goes out: the connection is about to be dropped, and
+    /// the peer shall not take that for an end in good order.
+    pub(crate) fn abandon(&self) {
+        let mut state = self.0.lock();
+        (state.closed, state.abandoned) = (true, true);
+        state.items = VecDeque::new();
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.lock().items.len()
     }
@@ -76,7 +85,7 @@ impl Queue {
         if state.items.capacity() > KEPT {
             state.items = VecDeque::new();
         }
-        if state.closed {
+        if state.closed && !state.abandoned {
             return Poll::Ready(None);
         }
         state.waker = Some(cx.waker().clone());

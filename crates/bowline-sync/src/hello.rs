@@ -186,6 +186,8 @@ impl Node {
             Said::Full(interest) => interest.is_all(),
             Said::Id(id) => *id == Interest::all().id(),
         };
+        // One that still fills has not all of it either.
+        let all = all && row.have.main.as_ref().is_none_or(|p| p.part.is_none());
         for (head, at) in [(&row.head, at), (&row.best, None)] {
             let (Some(own), Some(head)) = (self.own.get_mut(&row.shelf), head) else { continue };
             match own.judge(head, at, all) {

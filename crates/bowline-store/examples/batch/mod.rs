@@ -6,7 +6,7 @@ use bowline_types::{
 };
 
 /// One commit to one shelf: these keys, at the rev after `at`.
-pub fn batch(at: u64, keys: impl IntoIterator<Item = u64>, durability: Durability) -> Batch {
+pub(crate) fn batch(at: u64, keys: impl IntoIterator<Item = u64>, durability: Durability) -> Batch {
     let rev = at + 1;
     let shelf: ShelfId = "hub/kv".parse().expect("a valid name");
     let mut head = Head::blank(shelf.clone());

@@ -59,6 +59,13 @@ impl Node {
             return Served::Starved;
         }
         let limit = if spent { self.limits.feed.min(SMALL) } else { self.limits.feed };
+        if self.must_ask(link, &shelf) {
+            if let Some(l) = self.links.get_mut(&link) {
+                l.unmark(&shelf);
+            }
+            self.ask_which(link, shelf, out);
+            return Served::Again;
+        }
         self.sign(&shelf);
         let feed = self.next_feed(link, &shelf, limit);
         let Some(l) = self.links.get_mut(&link) else { return Served::Idle };
@@ -78,6 +85,21 @@ impl Node {
         Served::Again
     }
 
+    /// Whether an interest that was told by an unknown id matters now. While the peer has all
+    /// there is, it does not: so a reconnect costs no more after a restart of the feeder.
+    fn must_ask(&self, link: LinkId, shelf: &ShelfId) -> bool {
+        let Some(l) = self.links.get(&link) else { return false };
+        let unknown = |f: &&Follower| f.wants.is_none() && !f.asking && !f.gives;
+        let Some(f) = l.followers.get(shelf).filter(unknown) else { return false };
+        let access = self.gate.may(&l.peer, Verb::Take, shelf);
+        if self.own.contains_key(shelf) && access != Access::Full {
+            return true;
+        }
+        let Some(src) = self.source(shelf) else { return false };
+        let there = |p: &Place| p.is_whole() && p.cursor == src.place.cursor;
+        f.have.aside.is_some() || !f.have.main.as_ref().is_some_and(there)
+    }
+
     /// Signs the head of an own shelf, if it changed since it last was.
     fn sign(&mut self, shelf: &ShelfId) {
         let Some(own) = self.own.get_mut(shelf) else { return };
@@ -93,13 +115,13 @@ impl Node {
             let open = own.status == Status::Open && own.adopting.is_none();
             return open.then_some(&own.durable);
         }
-        let taken = self.taken.get(shelf).filter(|t| t.interest().is_all())?;
-        taken.main.as_ref().filter(|m| m.place.part.is_none())
+        self.taken.get(shelf)?.source()
     }
 
     fn next_feed(&self, link: LinkId, shelf: &ShelfId, limit: usize) -> Option<Feed> {
         let follower = self.links.get(&link)?.followers.get(shelf)?;
-        if follower.interest.is_empty() || follower.waits {
+        let known = follower.wants.is_some() || follower.gives;
+        if !known || follower.interest.is_empty() || follower.waits {
             return None;
         }
         let src = self.source(shelf)?;
@@ -222,7 +244,8 @@ impl Node {
     pub(crate) fn allowed(&self, link: LinkId, shelf: &ShelfId, wants: &Interest) -> Interest {
         let Some(l) = self.links.get(&link) else { return Interest::none() };
         let access = self.gate.may(&l.peer, Verb::Take, shelf);
-        let whole = matches!(access, Access::Full);
+        // A part has no digest to hold it against, so a relayed shelf travels whole.
+        let whole = access == Access::Full && wants.is_all();
         if !self.own.contains_key(shelf) && (l.peer == shelf.owner || !whole) {
             return Interest::none();
         }

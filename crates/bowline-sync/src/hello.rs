@@ -126,11 +126,11 @@ impl Node {
         self.judge(link, &row, out);
         let wants = match row.interest {
             Said::Full(interest) => Some(interest),
-            Said::Id(id) => self.known.get(&(row.shelf.clone(), id)).cloned(),
+            Said::Id(id) => {
+                let known = self.known.get(&(row.shelf.clone(), peer));
+                known.filter(|k| k.0 == id).map(|k| k.1.clone())
+            }
         };
-        if wants.is_none() {
-            out.push(Action::Send(link, Frame::Which { shelf: row.shelf.clone() }));
-        }
         let mut follower = Follower { wants, ..Follower::default() };
         follower.reset(row.have, 0);
         self.follow(link, row.shelf, follower, out);
@@ -172,6 +172,10 @@ impl Node {
             }
             self.index(link, &shelf, &Interest::none(), &allowed);
             follower.set_interest(allowed);
+        } else {
+            // Any change may be of interest; the first one asks.
+            self.index(link, &shelf, &Interest::none(), &Interest::all());
+            follower.set_interest(Interest::all());
         }
         if let Some(l) = self.links.get_mut(&link) {
             l.followers.insert(shelf.clone(), follower);
@@ -219,6 +223,17 @@ impl Node {
 
     // ---- interests
 
+    /// Asks a peer, once, what is behind the id of its interest.
+    pub(crate) fn ask_which(&mut self, link: LinkId, shelf: ShelfId, out: &mut Vec<Action>) {
+        let follower = self.links.get_mut(&link).and_then(|l| l.followers.get_mut(&shelf));
+        let Some(f) = follower.filter(|f| !f.asking) else { return };
+        f.asking = true;
+        let old = std::mem::take(&mut f.interest);
+        f.set_interest(Interest::none());
+        self.index(link, &shelf, &old, &Interest::none());
+        out.push(Action::Send(link, Frame::Which { shelf }));
+    }
+
     fn which(&mut self, link: LinkId, shelf: ShelfId, out: &mut Vec<Action>) {
         let Some(taken) = self.taken.get(&shelf) else { return };
         let (add, have) = (taken.interest().clone(), taken.have());
@@ -249,21 +264,23 @@ impl Node {
         let old = match known {
             _ if full => Interest::none(),
             Some(old) => old,
-            None => return, // a change of what is still asked for; all of it follows
+            None => return self.ask_which(link, shelf, out), // a change of what is not known
         };
         let wants = old.less(drop).with(add);
         let next = l.number;
         self.index(link, &shelf, &wanted, &Interest::none());
-        if wants.len() > self.limits.spell_out {
-            self.known.insert((shelf.clone(), wants.id()), wants.clone());
-        }
         let Some(l) = self.links.get_mut(&link) else { return };
+        if wants.len() > self.limits.spell_out {
+            let said = (wants.id(), wants.clone());
+            self.known.insert((shelf.clone(), l.peer.clone()), said);
+        }
         let mut follower = l.followers.remove(&shelf).unwrap_or_default();
         if let Some(turn) = follower.turn.take() {
             l.unqueue(turn);
         }
         follower.reset(have, next);
         follower.refused = None;
+        follower.asking = false;
         follower.wants = Some(wants);
         self.follow(link, shelf, follower, out);
     }
@@ -307,15 +324,21 @@ impl Node {
 
     /// Asks the gate again about everything that is being fed.
     pub(crate) fn regate(&mut self, out: &mut Vec<Action>) {
-        let mut changed = vec![];
+        let (mut changed, mut unknown) = (vec![], vec![]);
         for (link, l) in &self.links {
             for (shelf, f) in l.followers.iter().filter(|(_, f)| !f.gives) {
-                let Some(wants) = &f.wants else { continue };
+                let Some(wants) = &f.wants else {
+                    unknown.push((*link, shelf.clone()));
+                    continue;
+                };
                 let allowed = self.allowed(*link, shelf, wants);
                 if allowed != f.interest {
                     changed.push((*link, shelf.clone(), f.interest.clone(), allowed));
                 }
             }
+        }
+        for (link, shelf) in unknown {
+            self.mark(link, &shelf);
         }
         for (link, shelf, old, allowed) in changed {
             self.index(link, &shelf, &old, &allowed);

@@ -45,6 +45,8 @@ pub(crate) struct Follower {
     pub(crate) sent: Have,
     /// What it wants, and of that what it may have.
     pub(crate) wants: Option<Interest>,
+    /// It was asked what it wants.
+    pub(crate) asking: bool,
     pub(crate) interest: Interest,
     pub(crate) interest_id: InterestId,
     /// Numbers and weights of feeds on their way.

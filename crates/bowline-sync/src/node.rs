@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bowline_types::{
-    Batch, Change, Cursor, Interest, Key, LinkId, MAX_COMMIT_BYTES, MAX_COMMIT_RECORDS, Meta, Mono,
-    NodeId, Now, Prefix, ProposalId, Record, ShelfId, Slot, Start, Term, Ticket, Verdict, Write,
+    Batch, Change, Cursor, Interest, InterestId, Key, LinkId, MAX_COMMIT_BYTES, MAX_COMMIT_RECORDS,
+    Meta, Mono, NodeId, Now, Prefix, ProposalId, Record, ShelfId, Slot, Start, Term, Ticket,
+    Verdict, Write,
 };
 
 use crate::copy::Copy;
@@ -34,7 +35,8 @@ pub struct Node {
     pub(crate) followers: BTreeMap<ShelfId, Followers>,
     /// Shelves of this node's that peers spoke of and that are not open.
     pub(crate) absent: BTreeMap<ShelfId, BTreeSet<LinkId>>,
-    pub(crate) known: BTreeMap<(ShelfId, bowline_types::InterestId), Interest>,
+    /// The last long interest of each peer, so that its id is enough the next time.
+    pub(crate) known: BTreeMap<(ShelfId, NodeId), (InterestId, Interest)>,
     // feeding
     pub(crate) ready: VecDeque<LinkId>,
     pub(crate) starved: BTreeSet<LinkId>,

@@ -92,7 +92,8 @@ impl Node {
     }
 
     fn conclude(&self, asked: &Asked, verdict: &Verdict) -> Option<Verdict> {
-        let Some(at) = verdict.at() else { return Some(verdict.clone()) };
+        // What is decided nowhere needs nobody's copy.
+        let Some(at) = verdict.at().filter(|at| at.rev > 0) else { return Some(verdict.clone()) };
         let p = &asked.proposal;
         let held = |t: &&crate::Taken| {
             p.items.iter().any(|i| t.interest().covers(i.key.as_str()))

@@ -10,7 +10,7 @@ use crate::link::Follower;
 use crate::node::Node;
 use crate::own::{Own, Status};
 use crate::plan::Recovery;
-use crate::taken::Outcome;
+use crate::taken::{Outcome, Taken};
 
 impl Node {
     pub(crate) fn feed(&mut self, link: LinkId, feed: Feed, out: &mut Vec<Action>) {
@@ -31,9 +31,11 @@ impl Node {
             out.push(Action::Send(link, Frame::Ack { shelf, number, taken, have }));
             return self.finish_adoptions();
         }
-        let Some(copy) = self.taken.get_mut(&shelf) else {
-            let (taken, have) = (false, Have::default());
-            out.push(Action::Send(link, Frame::Ack { shelf, number, taken, have }));
+        // A part that a relay hands on could not be held against the owner's digest.
+        let checkable = |t: &&mut Taken| peer == shelf.owner || t.interest().is_all();
+        let Some(copy) = self.taken.get_mut(&shelf).filter(checkable) else {
+            let have = self.taken.get(&shelf).map(Taken::have).unwrap_or_default();
+            out.push(Action::Send(link, Frame::Ack { shelf, number, taken: false, have }));
             return;
         };
         let outcome = copy.take(feed);

@@ -61,6 +61,12 @@ impl Taken {
         &self.interest
     }
 
+    /// The copy, if others may be fed from it.
+    pub(crate) fn source(&self) -> Option<&Copy> {
+        let good = self.interest.is_all() && !self.faulty;
+        self.main.as_ref().filter(|m| good && m.place.part.is_none())
+    }
+
     pub(crate) fn interest_id(&self) -> InterestId {
         self.interest_id
     }
@@ -78,6 +84,8 @@ impl Taken {
         let place = Some(copy.place.clone());
         let row = Row { place, whole_at: copy.whole_at, ..Row::default() };
         if slot == Slot::Main {
+            // A disk, too, may hold something else than was signed.
+            self.faulty = copy.is_faulty(&self.interest);
             (self.main, self.disk.main) = (Some(copy), row);
         } else {
             (self.aside, self.disk.aside) = (Some(copy), row);

@@ -9,6 +9,7 @@ macro_rules! generated {
             unused_qualifications,
             clippy::all,
             clippy::pedantic,
+            clippy::allow_attributes_without_reason,
             reason = "generated; which of these fire differs from message to message"
         )]
         pub mod $name {

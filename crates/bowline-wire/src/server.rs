@@ -61,6 +61,7 @@ impl ServerOptions {
 }
 
 /// What comes in at a server.
+#[expect(clippy::large_enum_variant, reason = "rare, and moved once")]
 #[derive(Debug)]
 pub enum Incoming {
     /// An agent is there.

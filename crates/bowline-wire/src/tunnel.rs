@@ -216,7 +216,7 @@ impl Desk {
     /// The agent that was asked opens. False: nobody waits for it.
     pub(crate) fn opened(&self, by: &NodeId, id: &str, tunnel: Tunnel) -> bool {
         let mut waiting = self.waiting.lock();
-        if !waiting.get(id).is_some_and(|w| w.asked.peer == *by) {
+        if waiting.get(id).is_none_or(|w| w.asked.peer != *by) {
             return false;
         }
         waiting.remove(id).is_some_and(|w| w.opened.send(Ok(tunnel)).is_ok())

@@ -12,6 +12,7 @@ use crate::{End, Error, Link};
 const STEADY: Duration = Duration::from_secs(10);
 
 /// What happens to the line.
+#[expect(clippy::large_enum_variant, reason = "rare, and moved once")]
 #[derive(Debug)]
 pub enum LinkEvent {
     /// There is a link. It must be read, or its end goes unnoticed.

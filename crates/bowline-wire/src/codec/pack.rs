@@ -1,6 +1,9 @@
 //! Frames above a size travel packed.
 
+use std::cell::RefCell;
+
 use bytes::Bytes;
+use zstd::bulk::{Compressor, Decompressor};
 
 use super::reader::Bad;
 
@@ -9,13 +12,21 @@ const WORTH: usize = 1024;
 const LEVEL: i32 = 1;
 const ZSTD: &str = "zstd";
 
+thread_local! {
+    // A context is half a megabyte: one a thread, not one a link.
+    static PACKER: RefCell<Option<Compressor<'static>>> = RefCell::new(Compressor::new(LEVEL).ok());
+    static UNPACKER: RefCell<Option<Decompressor<'static>>> =
+        RefCell::new(Decompressor::new().ok());
+}
+
 /// Packs what is worth it; says how.
 pub(super) fn pack(plain: Vec<u8>) -> (Bytes, Option<&'static str>) {
     if plain.len() < WORTH {
         return (plain.into(), None);
     }
-    match zstd::bulk::compress(&plain, LEVEL) {
-        Ok(packed) if packed.len() < plain.len() => (packed.into(), Some(ZSTD)),
+    let packed = PACKER.with_borrow_mut(|p| p.as_mut().and_then(|p| p.compress(&plain).ok()));
+    match packed {
+        Some(packed) if packed.len() < plain.len() => (packed.into(), Some(ZSTD)),
         _ => (plain.into(), None),
     }
 }
@@ -33,8 +44,9 @@ pub(super) fn unpack(data: Bytes, packing: Option<&str>, limit: usize) -> Result
                 return Err(Bad::Limit("bytes in a frame", limit));
             }
             // Never more than it says, which is no more than the limit.
-            let plain = zstd::bulk::decompress(&data, size);
-            Ok(plain.map_err(|_| Bad::Shape("the packed data is damaged"))?.into())
+            let unpack = |u: &mut Option<Decompressor<'_>>| u.as_mut()?.decompress(&data, size).ok();
+            let plain = UNPACKER.with_borrow_mut(unpack);
+            Ok(plain.ok_or(Bad::Shape("the packed data is damaged"))?.into())
         }
         Some(_) => Err(Bad::Shape("unknown packing")),
     }

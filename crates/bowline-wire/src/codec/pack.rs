@@ -44,7 +44,8 @@ pub(super) fn unpack(data: Bytes, packing: Option<&str>, limit: usize) -> Result
                 return Err(Bad::Limit("bytes in a frame", limit));
             }
             // Never more than it says, which is no more than the limit.
-            let unpack = |u: &mut Option<Decompressor<'_>>| u.as_mut()?.decompress(&data, size).ok();
+            let unpack =
+                |u: &mut Option<Decompressor<'_>>| u.as_mut()?.decompress(&data, size).ok();
             let plain = UNPACKER.with_borrow_mut(unpack);
             Ok(plain.ok_or(Bad::Shape("the packed data is damaged"))?.into())
         }

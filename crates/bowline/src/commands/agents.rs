@@ -1,0 +1,99 @@
+//! `bowline agents`.
+
+use bowline_client::Client;
+use bowline_client::api::{AgentCreate, AgentView, ModeChange};
+use bowline_resources::Mode;
+use clap::{Args, Subcommand};
+
+use super::Output;
+use crate::connect::Connection;
+use crate::failure::Outcome;
+use crate::print;
+
+#[derive(Args, Debug)]
+pub(super) struct Agents {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// List agents
+    List {
+        /// Only these labels
+        #[arg(long = "selector", short = 'l')]
+        labels: Option<String>,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Enter an agent in the roster; `bowline join-token` lets it in
+    Create {
+        /// Its name
+        name: String,
+        /// Who writes its objects: managed (the hub) or autonomous (the agent)
+        #[arg(long, default_value_t)]
+        mode: Mode,
+        /// Marks to select by; may be given several times
+        #[arg(long = "label", value_name = "KEY=VALUE", value_parser = super::pair)]
+        labels: Vec<(String, String)>,
+    },
+    /// Change who writes an agent's objects; the present mode calls a change off
+    Mode {
+        /// The agent
+        name: String,
+        /// managed or autonomous
+        mode: Mode,
+    },
+    /// Take an agent, its shelves and its certificates out of the fleet
+    Remove {
+        /// The agent
+        name: String,
+    },
+}
+
+impl Agents {
+    pub(super) async fn run(&self, connection: &Connection) -> Outcome {
+        let client = connection.client()?;
+        match &self.verb {
+            Verb::List { labels, output } => {
+                let items = all(&client, labels.as_deref()).await?;
+                let wide = output.output.is_wide();
+                print::list(&items, output.output, || print::agents(&items, wide, print::now()))
+            }
+            Verb::Create { name, mode, labels } => {
+                let labels = labels.iter().cloned().collect();
+                let create = AgentCreate { name: name.clone(), mode: *mode, rules: vec![], labels };
+                let view = client.create_agent(&create).await?;
+                print::out(&format!("agent {} created, {}\n", view.name, view.mode))?;
+                print::note(&format!("hint: let it in with `bowline join-token {name}`\n"));
+                Ok(())
+            }
+            Verb::Mode { name, mode } => {
+                let view =
+                    client.change_mode(name, &ModeChange { mode: *mode, rules: None }).await?;
+                let text = match view.changing {
+                    Some(to) => format!("agent {name} is changing from {} to {to}\n", view.mode),
+                    None => format!("agent {name} is {}\n", view.mode),
+                };
+                print::out(&text)
+            }
+            Verb::Remove { name } => {
+                client.remove_agent(name).await?;
+                print::out(&format!("agent {name} removed\n"))
+            }
+        }
+    }
+}
+
+/// Every agent that matches, page by page.
+pub(super) async fn all(client: &Client, labels: Option<&str>) -> Outcome<Vec<AgentView>> {
+    let (mut items, mut from) = (vec![], None);
+    loop {
+        let page = client.agents(labels, &super::get::page(from)).await?;
+        items.extend(page.items);
+        from = page.next;
+        if from.is_none() {
+            return Ok(items);
+        }
+    }
+}

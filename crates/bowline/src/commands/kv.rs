@@ -1,0 +1,139 @@
+//! `bowline kv`.
+
+use std::io::{Read as _, Write as _};
+
+use bowline_client::api::{EventQuery, KvEntry, KvQuery};
+use bowline_client::{Client, WatchItem};
+use bytes::Bytes;
+use clap::{Args, Subcommand};
+
+use super::Output;
+use crate::connect::Connection;
+use crate::failure::{Failure, Outcome};
+use crate::print;
+
+#[derive(Args, Debug)]
+pub(super) struct Kv {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// Print a value as it is
+    Get {
+        /// The key
+        key: String,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Write a value
+    Put {
+        /// The key
+        key: String,
+        /// The value; @FILE for a file's content, - for standard input
+        value: String,
+        /// Only if the key is at this rev; 0: only if it is not there
+        #[arg(long, value_name = "REV")]
+        cas: Option<u64>,
+    },
+    /// Remove a key
+    Delete {
+        /// The key
+        key: String,
+        /// Only if the key is at this rev
+        #[arg(long, value_name = "REV")]
+        cas: Option<u64>,
+    },
+    /// List keys
+    List {
+        /// Only keys that begin so
+        prefix: Option<String>,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Print what changes
+    Watch {
+        /// Only keys that begin so
+        prefix: Option<String>,
+        #[command(flatten)]
+        output: Output,
+    },
+}
+
+impl Kv {
+    pub(super) async fn run(&self, connection: &Connection) -> Outcome {
+        let client = connection.client()?;
+        match &self.verb {
+            Verb::Get { key, output } => get(&client, key, *output).await,
+            Verb::Put { key, value, cas } => {
+                let entry = client.kv_put(key, content(value)?, *cas).await?;
+                print::out(&format!("{key} at rev {}\n", entry.rev))
+            }
+            Verb::Delete { key, cas } => {
+                let deleted = client.kv_delete(key, *cas).await?;
+                print::out(&format!("{key} deleted at rev {}\n", deleted.rev))
+            }
+            Verb::List { prefix, output } => {
+                let query = KvQuery { prefix: prefix.clone(), ..KvQuery::default() };
+                let items = all(&client, query).await?;
+                print::list(&items, output.output, || print::kv(&items))
+            }
+            Verb::Watch { prefix, output } => watch(&client, prefix.clone(), *output).await,
+        }
+    }
+}
+
+async fn get(client: &Client, key: &str, output: Output) -> Outcome {
+    let entry = client.kv_get(key).await?;
+    if !output.output.is_table() {
+        return print::value(&entry, output.output);
+    }
+    let bytes = entry.bytes().ok_or_else(|| Failure::new("the value is not the base64 it says"))?;
+    let written = std::io::stdout().lock().write_all(&bytes);
+    written.map_err(|e| Failure::new(format!("writing to standard output: {e}")))?;
+    let is_text = bytes.last().is_some_and(|b| *b != b'\n') && std::str::from_utf8(&bytes).is_ok();
+    // A terminal gets its newline; a pipe gets the value and nothing else.
+    use std::io::IsTerminal as _;
+    if is_text && std::io::stdout().is_terminal() { print::out("\n") } else { print::out("") }
+}
+
+async fn watch(client: &Client, prefix: Option<String>, output: Output) -> Outcome {
+    let kinds = Some("kv".to_owned());
+    let mut watch = client.watch(EventQuery { kinds, prefix, ..EventQuery::default() });
+    loop {
+        match watch.next().await? {
+            WatchItem::Lost(error) => print::note(&format!("{error}; trying again\n")),
+            WatchItem::Event(event) if output.output.is_table() => {
+                print::out(&print::event_line(&event))?;
+            }
+            WatchItem::Event(event) => print::streamed(&event, output.output)?,
+        }
+    }
+}
+
+/// Every key that matches, page by page.
+pub(super) async fn all(client: &Client, mut query: KvQuery) -> Outcome<Vec<KvEntry>> {
+    let mut items = vec![];
+    loop {
+        let page = client.kv_list(&query).await?;
+        items.extend(page.items);
+        query.from = page.next;
+        if query.from.is_none() {
+            return Ok(items);
+        }
+    }
+}
+
+fn content(value: &str) -> Outcome<Bytes> {
+    let failed = |e: std::io::Error| Failure::new(format!("reading the value: {e}"));
+    if value == "-" {
+        let mut bytes = vec![];
+        std::io::stdin().read_to_end(&mut bytes).map_err(failed)?;
+        return Ok(bytes.into());
+    }
+    match value.strip_prefix('@') {
+        Some(path) => Ok(std::fs::read(path).map_err(failed)?.into()),
+        None => Ok(value.to_owned().into()),
+    }
+}

@@ -1,0 +1,69 @@
+//! `bowline pki`.
+
+use bowline_client::api::{PkiRotate, PkiView};
+use clap::{Args, Subcommand};
+
+use super::Output;
+use crate::connect::Connection;
+use crate::failure::Outcome;
+use crate::print::{self, Table};
+use crate::quantity::Span;
+
+#[derive(Args, Debug)]
+pub(super) struct Pki {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// Show the authorities
+    Show {
+        /// Print only the trusted authorities, as PEM
+        #[arg(long)]
+        bundle: bool,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Bring in a new authority; the old ones stay trusted for a while
+    Rotate {
+        /// How long the old ones stay trusted
+        #[arg(long, default_value = "7d")]
+        overlap: Span,
+        #[command(flatten)]
+        output: Output,
+    },
+}
+
+impl Pki {
+    pub(super) async fn run(&self, connection: &Connection) -> Outcome {
+        let client = connection.client()?;
+        match &self.verb {
+            Verb::Show { bundle: true, .. } => print::out(&client.pki().await?.bundle),
+            Verb::Show { output, .. } => show(&client.pki().await?, *output),
+            Verb::Rotate { overlap, output } => {
+                let rotate = PkiRotate { overlap_seconds: overlap.0.as_secs() };
+                show(&client.rotate_pki(&rotate).await?, *output)
+            }
+        }
+    }
+}
+
+fn show(pki: &PkiView, output: Output) -> Outcome {
+    if !output.output.is_table() {
+        return print::value(pki, output.output);
+    }
+    let mut table = Table::new(vec!["AUTHORITY", "SIGNS", "AGENTS", "ENDS", "FINGERPRINT"]);
+    for ca in &pki.authorities {
+        table.push(vec![
+            ca.subject.as_str().into(),
+            if ca.signing { "yes" } else { "no" }.into(),
+            ca.agents.to_string().into(),
+            ca.not_after.to_string().into(),
+            ca.fingerprint.as_str().into(),
+        ]);
+    }
+    print::out(&table.render(print::colour()))?;
+    let (names, ends) = (pki.hub.names.join(", "), pki.hub.not_after);
+    print::out(&format!("\nhub certificate for {names}, until {ends}\n"))
+}

@@ -1,0 +1,49 @@
+//! `bowline shelf`.
+
+use clap::{Args, Subcommand};
+
+use super::Output;
+use crate::connect::Connection;
+use crate::failure::Outcome;
+use crate::print;
+
+#[derive(Args, Debug)]
+pub(super) struct Shelf {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// List shelves and copies
+    List {
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Take back what peers still hold of a stopped shelf
+    Adopt {
+        /// owner/name
+        shelf: String,
+    },
+    /// Leave what peers hold of a stopped shelf, and go on from what is here
+    Discard {
+        /// owner/name
+        shelf: String,
+    },
+}
+
+impl Shelf {
+    pub(super) async fn run(&self, connection: &Connection) -> Outcome {
+        let client = connection.client()?;
+        let view = match &self.verb {
+            Verb::List { output } => {
+                let items = client.shelves().await?.items;
+                let wide = output.output.is_wide();
+                return print::list(&items, output.output, || print::shelves(&items, wide));
+            }
+            Verb::Adopt { shelf } => client.adopt_shelf(shelf).await?,
+            Verb::Discard { shelf } => client.discard_shelf(shelf).await?,
+        };
+        print::out(&format!("shelf {} is {}\n", view.id, view.state))
+    }
+}

@@ -1,0 +1,15 @@
+//! The configuration of the roles: one YAML file each, under environment and flags.
+//!
+//! Order: default, profile, file, `BOWLINE_*`, flag. Every value remembers where it came from, so that
+//! `--dump-config` can say so. Unknown keys are errors with a suggestion.
+
+mod layers;
+mod roles;
+
+pub use layers::{Error, Layers, Loaded, Origin, Role};
+pub use roles::{
+    Agent, Audit, Hub, KvInterest, Limits, Listen, Log, LogFormat, Otlp, Profile, Transport,
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,325 @@
+//! The settings themselves. Few; a knob comes when somebody has measured the need.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use bowline_resources::Mode;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde_json::{Value, json};
+
+use super::layers::Role;
+use crate::quantity::{Size, Span};
+
+/// Presets before knobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// A small machine at the end of a thin line.
+    Edge,
+    /// One machine.
+    #[default]
+    Node,
+    /// A pod in a cluster: metrics and health for others to read.
+    Cluster,
+}
+
+/// Where to listen: `HOST:PORT`, `:PORT` for every address, or `off`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// Nowhere.
+    Off,
+    /// Here.
+    At(SocketAddr),
+}
+
+impl Listen {
+    /// The address, unless it is off.
+    pub fn address(self) -> Option<SocketAddr> {
+        match self {
+            Self::Off => None,
+            Self::At(address) => Some(address),
+        }
+    }
+}
+
+impl std::str::FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        let full = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
+        let wrong = |_| format!("{text:?} is not an address: write 127.0.0.1:8080, :8080 or off");
+        full.parse().map(Self::At).map_err(wrong)
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::At(address) => write!(f, "{address}"),
+        }
+    }
+}
+
+impl Serialize for Listen {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'d> Deserialize<'d> for Listen {
+    fn deserialize<D: Deserializer<'d>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
+    }
+}
+
+fn every(port: u16) -> Listen {
+    Listen::At(([0, 0, 0, 0], port).into())
+}
+
+fn loopback(port: u16) -> Listen {
+    Listen::At(([127, 0, 0, 1], port).into())
+}
+
+/// What is logged, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Log {
+    /// `info`, or by module: `info,bowline_wire=debug`.
+    pub level: String,
+    /// Text or JSON.
+    pub format: LogFormat,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { level: "info".into(), format: LogFormat::Text }
+    }
+}
+
+/// Where traces go.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Otlp {
+    /// `http://collector:4317`; none: nowhere.
+    pub endpoint: Option<String>,
+}
+
+/// What peers and clients may use up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Limits {
+    /// The largest message.
+    pub message: Size,
+    /// Bytes on their way to one peer.
+    pub in_flight_per_link: Size,
+    /// Bytes on their way to all peers.
+    pub in_flight: Size,
+    /// Requests a second that one token may make.
+    pub requests_per_second: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message: Size(4 << 20),
+            in_flight_per_link: Size(1 << 20),
+            in_flight: Size(64 << 20),
+            requests_per_second: 1000,
+        }
+    }
+}
+
+/// What the audit keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Audit {
+    /// For how long.
+    pub retention: Span,
+}
+
+impl Default for Audit {
+    fn default() -> Self {
+        Self { retention: Span(std::time::Duration::from_secs(90 * 86_400)) }
+    }
+}
+
+/// A hub.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Hub {
+    /// The preset.
+    pub profile: Profile,
+    /// The folder of store, keys and certificates.
+    pub data: PathBuf,
+    /// For agents.
+    pub listen: Listen,
+    /// For people and programs.
+    pub api: Listen,
+    /// For Prometheus.
+    pub metrics: Listen,
+    /// For probes.
+    pub health: Listen,
+    /// Names and addresses that the hub's certificate is good for, beside localhost.
+    pub san: Vec<String>,
+    /// What is logged.
+    pub log: Log,
+    /// Where traces go.
+    pub otlp: Otlp,
+    /// What peers and clients may use up.
+    pub limits: Limits,
+    /// What the audit keeps.
+    pub audit: Audit,
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        Self {
+            profile: Profile::default(),
+            data: "bowline-hub".into(),
+            listen: every(8443),
+            api: every(8080),
+            metrics: loopback(8000),
+            health: loopback(8003),
+            san: vec![],
+            log: Log::default(),
+            otlp: Otlp::default(),
+            limits: Limits::default(),
+            audit: Audit::default(),
+        }
+    }
+}
+
+impl Role for Hub {
+    const OPEN: &'static [&'static str] = &[];
+    const SECRET: &'static [&'static str] = &[];
+
+    fn preset(profile: Profile) -> Value {
+        match profile {
+            Profile::Edge => {
+                json!({"limits": {"in-flight": "8MiB"}, "audit": {"retention": "14d"}})
+            }
+            Profile::Node => json!({}),
+            Profile::Cluster => json!({
+                "metrics": "0.0.0.0:8000", "health": "0.0.0.0:8003", "limits": {"in-flight": "256MiB"},
+            }),
+        }
+    }
+}
+
+/// Which keys of `kv` an agent copies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KvInterest {
+    /// Keys that begin so; an empty text is all.
+    pub prefixes: Vec<String>,
+}
+
+impl Default for KvInterest {
+    fn default() -> Self {
+        Self { prefixes: vec![String::new()] }
+    }
+}
+
+/// How an agent reaches its hub.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// HTTP/2, and WebSocket where that does not get through.
+    #[default]
+    Auto,
+    /// HTTP/2 only.
+    Http2,
+    /// WebSocket over HTTP/1.1 only.
+    Websocket,
+}
+
+/// An agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Agent {
+    /// The preset.
+    pub profile: Profile,
+    /// The folder of store, keys and certificates.
+    pub data: PathBuf,
+    /// The hub, `HOST:PORT`; known from the join token once joined.
+    pub hub: Option<String>,
+    /// A join token, or a file with one; used once.
+    pub join: Option<String>,
+    /// Its name; known from the join token.
+    pub name: Option<String>,
+    /// What it asks to be when it joins; the roster decides.
+    pub mode: Mode,
+    /// Marks that it asks for when it joins.
+    pub labels: BTreeMap<String, String>,
+    /// Its own API.
+    pub api: Listen,
+    /// For Prometheus.
+    pub metrics: Listen,
+    /// For probes.
+    pub health: Listen,
+    /// Which keys it copies.
+    pub kv: KvInterest,
+    /// The share of objects, in percent, that may be deleted since they are absent.
+    pub absence_share: u8,
+    /// `http://HOST:PORT` of a CONNECT proxy; else as HTTPS_PROXY says.
+    pub proxy: Option<String>,
+    /// How to reach the hub.
+    pub transport: Transport,
+    /// What is logged.
+    pub log: Log,
+    /// Where traces go.
+    pub otlp: Otlp,
+}
+
+impl Default for Agent {
+    fn default() -> Self {
+        Self {
+            profile: Profile::default(),
+            data: "bowline-agent".into(),
+            hub: None,
+            join: None,
+            name: None,
+            mode: Mode::Managed,
+            labels: BTreeMap::new(),
+            api: loopback(8502),
+            metrics: loopback(8181),
+            health: loopback(8001),
+            kv: KvInterest::default(),
+            absence_share: 10,
+            proxy: None,
+            transport: Transport::Auto,
+            log: Log::default(),
+            otlp: Otlp::default(),
+        }
+    }
+}
+
+impl Role for Agent {
+    const OPEN: &'static [&'static str] = &["labels"];
+    const SECRET: &'static [&'static str] = &["join"];
+
+    fn preset(profile: Profile) -> Value {
+        match profile {
+            Profile::Edge => json!({"metrics": "off", "log": {"level": "warn"}}),
+            Profile::Node => json!({}),
+            Profile::Cluster => json!({"metrics": "0.0.0.0:8181", "health": "0.0.0.0:8001"}),
+        }
+    }
+}

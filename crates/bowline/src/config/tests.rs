@@ -1,0 +1,88 @@
+//! Which source wins, what is refused, and what a dump says.
+
+use serde_json::json;
+
+use super::*;
+use crate::quantity::Size;
+
+fn layers(file: &str) -> Layers {
+    Layers { file: Some(("hub.yaml".into(), file.into())), ..Layers::default() }
+}
+
+#[test]
+fn a_flag_beats_the_environment_beats_the_file_beats_the_profile() {
+    let mut all =
+        layers("profile: cluster\nlimits:\n  message: 1MiB\napi: 127.0.0.1:1\nlisten: :2\n");
+    all.env.insert("BOWLINE_API".into(), "127.0.0.1:3".into());
+    all.env.insert("BOWLINE_SAN".into(), "a.example, b.example".into());
+    all.env.insert("BOWLINE_LISTEN".into(), ":4".into());
+    all.flags.push(("listen".into(), json!(":5")));
+    let loaded: Loaded<Hub> = all.load().unwrap();
+    let hub = &loaded.settings;
+    assert_eq!(hub.listen.to_string(), "0.0.0.0:5");
+    assert_eq!(hub.api.to_string(), "127.0.0.1:3");
+    assert_eq!(hub.san, ["a.example", "b.example"]);
+    assert_eq!((hub.limits.message, hub.limits.in_flight), (Size(1 << 20), Size(256 << 20)));
+    assert_eq!(loaded.origin("listen"), Some(&Origin::Flag));
+    assert_eq!(loaded.origin("api"), Some(&Origin::Env("BOWLINE_API".into())));
+    assert_eq!(loaded.origin("limits.message"), Some(&Origin::File));
+    assert_eq!(loaded.origin("limits.in-flight"), Some(&Origin::Profile));
+    assert_eq!(loaded.origin("data"), Some(&Origin::Default));
+}
+
+#[test]
+fn unknown_keys_are_errors_with_a_suggestion() {
+    let error = layers("limits:\n  mesage: 1MiB\n").load::<Hub>().unwrap_err().to_string();
+    assert_eq!(error, "there is no setting \"limits.mesage\"; did you mean \"message\"?");
+    let error = layers("lissten: :1\n").load::<Hub>().unwrap_err().to_string();
+    assert_eq!(error, "there is no setting \"lissten\"; did you mean \"listen\"?");
+    let error = layers("xyzzyxyzzy: 1\n").load::<Hub>().unwrap_err().to_string();
+    assert_eq!(error, "there is no setting \"xyzzyxyzzy\"");
+}
+
+#[test]
+fn a_bad_value_names_its_setting_and_origin() {
+    let error = layers("audit:\n  retention: long\n").load::<Hub>().unwrap_err().to_string();
+    assert!(
+        error.starts_with("audit.retention (from file): \"long\" is not a duration"),
+        "{error}"
+    );
+    let mut env = Layers::default();
+    env.env.insert("BOWLINE_HEALTH".into(), "here".into());
+    let error = env.load::<Hub>().unwrap_err().to_string();
+    assert!(
+        error.starts_with("health (from BOWLINE_HEALTH): \"here\" is not an address"),
+        "{error}"
+    );
+    assert!(layers("profile: huge\n").load::<Hub>().is_err());
+    assert!(layers("a: [\n").load::<Hub>().is_err());
+}
+
+#[test]
+fn labels_are_the_users_own_and_tokens_are_not_shown() {
+    let mut file = layers("labels: {site: north}\njoin: blj_secret\nhub: hub.example:8443\n");
+    let loaded: Loaded<Agent> = file.load().unwrap();
+    assert_eq!(loaded.settings.labels["site"], "north");
+    assert_eq!(loaded.settings.join.as_deref(), Some("blj_secret"));
+    let dump = loaded.dump();
+    assert!(!dump.contains("blj_secret"), "{dump}");
+    assert!(dump.contains("hub: hub.example:8443  # file\n"), "{dump}");
+    assert!(dump.contains("labels: {\"site\":\"north\"}  # file\n"), "{dump}");
+    assert!(dump.contains("transport: auto  # default\n"), "{dump}");
+    file.env.insert("BOWLINE_LABELS".into(), "a=b,c=d".into());
+    assert_eq!(file.load::<Agent>().unwrap().settings.labels.len(), 2);
+}
+
+#[test]
+fn a_dump_reads_back_as_the_same_settings() {
+    let loaded: Loaded<Hub> =
+        layers("san: [a, b]\notlp: {endpoint: 'http://c:4317'}\n").load().unwrap();
+    let again: Loaded<Hub> = layers(&loaded.dump()).load().unwrap();
+    assert_eq!(again.settings, loaded.settings);
+}
+
+#[test]
+fn nothing_given_means_the_defaults() {
+    assert_eq!(Layers::default().load::<Hub>().unwrap().settings, Hub::default());
+    assert_eq!(Layers::default().load::<Agent>().unwrap().settings, Agent::default());
+}

@@ -1,0 +1,136 @@
+//! How a command fails: words, a hint, and an exit code that scripts can tell apart.
+
+use std::error::Error as StdError;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+/// Exit codes, as in `docs/cli.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// It failed.
+    Failed = 1,
+    /// It was asked for in a way that makes no sense.
+    Usage = 2,
+    /// It is not there.
+    NotFound = 3,
+    /// Somebody else was faster, or it is there already.
+    Conflict = 4,
+    /// The server could not be talked to.
+    Unreachable = 5,
+}
+
+/// Why a command failed.
+#[derive(Debug)]
+pub struct Failure {
+    /// What happened.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// The exit code.
+    pub code: Code,
+}
+
+/// What commands return.
+pub type Outcome<T = ()> = Result<T, Failure>;
+
+impl Failure {
+    /// It failed.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, code: Code::Failed }
+    }
+
+    /// It was asked for in a way that makes no sense.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { code: Code::Usage, ..Self::new(message) }
+    }
+
+    /// It is not there.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self { code: Code::NotFound, ..Self::new(message) }
+    }
+
+    /// The same, with what to do about it.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The same, with what was tried in front.
+    #[must_use]
+    pub fn during(self, what: &str) -> Self {
+        Self { message: format!("{what}: {}", self.message), ..self }
+    }
+
+    /// As it is told on stderr.
+    pub fn text(&self) -> String {
+        let mut text = format!("error: {}\n", self.message);
+        if let Some(hint) = &self.hint {
+            let _ = writeln!(text, "hint: {hint}");
+        }
+        text
+    }
+
+    /// Tells it, and gives the code to end with.
+    pub fn report(&self) -> ExitCode {
+        // A reader that has gone away is nobody to complain to.
+        if !self.message.is_empty() {
+            crate::print::note(&self.text());
+        }
+        ExitCode::from(self.code as u8)
+    }
+}
+
+impl From<bowline_client::Error> for Failure {
+    fn from(error: bowline_client::Error) -> Self {
+        let code = if error.is_not_found() {
+            Code::NotFound
+        } else if error.is_conflict() {
+            Code::Conflict
+        } else if error.is_unreachable() {
+            Code::Unreachable
+        } else {
+            Code::Failed
+        };
+        Self { message: chain(&error), hint: error.hint(), code }
+    }
+}
+
+/// An error and all that lies beneath it, once each.
+pub fn chain(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            let _ = write!(text, ": {cause_text}");
+        }
+        next = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use bowline_client::api::Problem;
+
+    use super::*;
+
+    #[test]
+    fn a_hint_stands_on_its_own_line() {
+        let failure = Failure::not_found("no agent alpha").hint("see `bowline get agents`");
+        assert_eq!(failure.text(), "error: no agent alpha\nhint: see `bowline get agents`\n");
+    }
+
+    #[test]
+    fn refusals_end_with_their_own_code() {
+        let code = |status: u16| {
+            let problem = Problem::new(status, "BL-1", "no");
+            Failure::from(bowline_client::Error::Refused(Box::new(problem))).code
+        };
+        assert_eq!(
+            (code(404), code(409), code(412)),
+            (Code::NotFound, Code::Conflict, Code::Conflict)
+        );
+        assert_eq!((code(403), code(503)), (Code::Failed, Code::Unreachable));
+    }
+}

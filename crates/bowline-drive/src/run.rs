@@ -268,6 +268,9 @@ impl Runner {
     /// Lets everything that was promised reach the disk.
     fn stop(mut self, events: Vec<Event>, inbox: &Receiver<Message>) {
         self.turn(events);
+        for action in self.node.put_by(self.now()) {
+            self.act(action);
+        }
         if let Some(writer) = self.writer.take() {
             writer.close();
         }

@@ -169,8 +169,9 @@ impl Copy {
     /// which keys are gone.
     pub(crate) fn reinterest(&mut self, old: &Interest, new: &Interest) -> Vec<Key> {
         let walking = self.place.part.take().map_or(Interest::none(), |p| p.adding);
-        let still: Interest = walking.iter().filter(|p| new.contains(p)).cloned().collect();
-        let adding = still.with(&new.less(old));
+        // A prefix below one that is held needs no walk: narrowing must not look like an absence.
+        let settled = old.less(&walking);
+        let adding: Interest = new.iter().filter(|p| !settled.includes(p)).cloned().collect();
         let held = new.less(&adding);
         // What was walked of `adding` is walked again, so it must not be there meanwhile: nobody
         // updates it.

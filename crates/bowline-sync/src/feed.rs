@@ -212,7 +212,9 @@ impl Node {
         };
         let links = followers.values().flatten();
         let followers = links.filter_map(|l| self.links.get(l)?.followers.get(shelf));
-        let places = followers.flat_map(|f| [&f.have.main, &f.have.aside]).flatten();
+        // A fill whose first feed is still on its way is nowhere but in `sent`.
+        let places =
+            followers.flat_map(|f| [&f.have, &f.sent]).flat_map(|h| h.main.iter().chain(&h.aside));
         let revs = places.filter(|p| src.can_follow(p)).map(|p| p.cursor.rev);
         revs.min().unwrap_or(Rev::MAX)
     }

@@ -185,6 +185,19 @@ impl Node {
         out
     }
 
+    /// Everything that the disk still lacks, at once: for a node that is about to stop.
+    pub fn put_by(&mut self, now: Now) -> Vec<Action> {
+        self.now = now;
+        let mut out = vec![];
+        loop {
+            (self.copies_ticket, self.copies_at) = (None, now.mono);
+            self.flush(&mut out);
+            if self.halted || self.behind.is_empty() {
+                return out;
+            }
+        }
+    }
+
     fn step(&mut self, event: Event, out: &mut Vec<Action>) {
         match event {
             Event::LinkUp(link, peer) => self.link_up(link, peer, out),

@@ -90,6 +90,10 @@ impl Node {
         let Some(own) = self.own.get_mut(shelf).filter(|o| o.status != Status::Open) else {
             return;
         };
+        if own.plan.recovery == Recovery::Relist {
+            // Its source knows better than any peer.
+            return self.stage(shelf, |own, ticket| Some(own.discard(ticket)));
+        }
         let newest = own.rivals.drain(..).map(|r| r.tip().term).max().unwrap_or_default();
         own.term = own.term.above(newest);
         own.status = Status::Open;

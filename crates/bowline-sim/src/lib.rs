@@ -5,6 +5,7 @@
 mod fleet;
 mod oracle;
 mod random;
+mod rights;
 mod schedule;
 mod seeds;
 mod shrink;
@@ -12,7 +13,8 @@ mod world;
 
 pub use fleet::{LINKS, fleet};
 pub use random::Random;
+pub use rights::Rights;
 pub use schedule::{Disk, Op, Schedule, perform, rest, run};
 pub use seeds::{Failure, Tally, run_seed, run_seeds};
 pub use shrink::shrink;
-pub use world::{Process, Rights, World, all, interest, item, key, node, shelf};
+pub use world::{Process, Wish, World, all, interest, item, key, node, shelf};

@@ -367,9 +367,9 @@ fn collect(w: &mut World, shelf: &ShelfId, percent: u64) {
 fn rights(w: &mut World, which: u8) {
     let (peer, s) = (node(3), shelf(0, "kv"));
     match which {
-        0 => w.rights.narrow(peer, s, interest(&["a/"])),
-        1 => w.rights.narrow(peer, s, interest(&["b/", "c/"])),
-        _ => w.rights.widen(peer, s),
+        0 => w.rights.narrow(&peer, &s, interest(&["a/"])),
+        1 => w.rights.narrow(&peer, &s, interest(&["b/", "c/"])),
+        _ => w.rights.widen(&peer, &s),
     }
     for process in processes(w, &node(0)) {
         w.feed(process, Event::Regate);
@@ -429,7 +429,12 @@ fn converged(w: &World) {
             let mut want = w.live(&s.owner, s);
             want.retain(|k, _| taken.interest().covers(k));
             let owners = (&own.durable.place, &own.durable.head);
-            assert_eq!(w.live(n.id(), s), want, "{}'s copy of {s}: {taken:?} of {owners:?}", n.id());
+            assert_eq!(
+                w.live(n.id(), s),
+                want,
+                "{}'s copy of {s}: {taken:?} of {owners:?}",
+                n.id()
+            );
             assert!(taken.aside.is_none(), "{} still fills {s}", n.id());
             let whole = taken.main.as_ref().is_none_or(|m| m.place.is_whole());
             assert!(whole, "{}'s copy of {s} is at rest but not whole", n.id());

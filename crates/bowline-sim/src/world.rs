@@ -1,71 +1,20 @@
 //! Processes, wires and disks. Whatever order things happen in is the schedule's choice.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex};
 
-use bowline_sync::{
-    Access, Action, Event, Frame, Gate, Limits, Node, Plan, Recovery, Sealer, Status, Tag, Verb,
-};
+use bowline_sync::{Action, Event, Frame, Limits, Node, Plan, Recovery, Status, Tag, WriteError};
 use bowline_types::{
-    Batch, Body, Image, Interest, Item, Key, LinkId, Mono, NodeId, Now, Prefix, ShelfId, ShelfName,
-    Signature, Slot, Term, Verdict, Wall,
+    Batch, Body, Cursor, Guard, Image, Interest, Item, Key, LinkId, Mono, NodeId, Now, Prefix,
+    ShelfId, ShelfName, Slot, Term, Verdict, Wall,
 };
 
 use crate::oracle::Oracle;
 use crate::random::Random;
+use crate::rights::{Names, Rights};
 
 /// A running process. Several may bear one node's name: clones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Process(pub u64);
-
-/// What the gate of every node knows.
-#[derive(Clone, Debug, Default)]
-pub struct Rights(Arc<Mutex<BTreeMap<(NodeId, ShelfId), Interest>>>);
-
-impl Rights {
-    /// From now on the peer may take no more of the shelf than this.
-    pub fn narrow(&self, peer: NodeId, shelf: ShelfId, allowed: Interest) {
-        self.0.lock().expect("no holder panics").insert((peer, shelf), allowed);
-    }
-
-    /// From now on the peer may take all of the shelf.
-    pub fn widen(&self, peer: NodeId, shelf: ShelfId) {
-        self.0.lock().expect("no holder panics").remove(&(peer, shelf));
-    }
-
-    /// What the peer may take.
-    pub fn of(&self, peer: &NodeId, shelf: &ShelfId) -> Option<Interest> {
-        self.0.lock().expect("no holder panics").get(&(peer.clone(), shelf.clone())).cloned()
-    }
-}
-
-impl Gate for Rights {
-    fn may(&self, peer: &NodeId, verb: Verb, shelf: &ShelfId) -> Access {
-        match self.of(peer, shelf) {
-            Some(allowed) if verb == Verb::Take => Access::Within(allowed),
-            _ => Access::Full,
-        }
-    }
-}
-
-/// Signs with the owner's name and a sum over the message: enough to tell forged from genuine.
-struct Names(NodeId);
-
-fn sum(message: &[u8]) -> u64 {
-    message
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
-}
-
-impl Sealer for Names {
-    fn sign(&self, message: &[u8]) -> Signature {
-        Signature(format!("{}:{:x}", self.0, sum(message)).into())
-    }
-
-    fn verify(&self, _: &NodeId, owner: &NodeId, message: &[u8], signature: &Signature) -> bool {
-        *signature == Self(owner.clone()).sign(message)
-    }
-}
 
 /// Two processes, and what is on its way between them.
 pub struct Wire {
@@ -101,6 +50,8 @@ pub struct World {
     pub source: BTreeMap<ShelfId, BTreeMap<Key, Body>>,
     /// Relisted shelves that are not sealed in this opening.
     pub unlisted: BTreeSet<ShelfId>,
+    /// Plans that are not the usual ones of their recovery.
+    pub plans: BTreeMap<ShelfId, Plan>,
     /// What every gate knows.
     pub rights: Rights,
     /// Bounds of every node.
@@ -109,6 +60,8 @@ pub struct World {
     pub oracle: Oracle,
     /// Whether batches reach the disk as soon as they are made.
     pub prompt_disks: bool,
+    /// Whether a copy is held against its owner's history at every feed.
+    pub every_feed: bool,
     /// Frames sent.
     pub frames: usize,
     /// Links closed by a node.
@@ -117,6 +70,12 @@ pub struct World {
     pub forgot: BTreeSet<ShelfId>,
     /// Verdicts that came back.
     pub judged: BTreeMap<Tag, Verdict>,
+    /// If there, questions for deciders wait here; else each is granted at once.
+    pub undecided: Option<Vec<bowline_types::Proposal>>,
+    /// What became of local writes.
+    pub wrote: BTreeMap<Tag, Result<Cursor, WriteError>>,
+    /// Batches handed to disks.
+    pub batches: usize,
     /// Milliseconds of both clocks.
     pub mono: u64,
     /// May jump.
@@ -127,6 +86,10 @@ pub struct World {
     forgetful: BTreeSet<NodeId>,
     next: u64,
 }
+
+/// Small, so that a handful of records needs several feeds and fills a window.
+const TIGHT: Limits =
+    Limits { feed: 90, window: 900, total: 4000, spell_out: 1, batch: 120, late: 0 };
 
 /// The n-th node's name.
 pub fn node(n: u32) -> NodeId {
@@ -172,22 +135,19 @@ impl World {
             links: BTreeMap::new(),
             source: BTreeMap::new(),
             unlisted: BTreeSet::new(),
+            plans: BTreeMap::new(),
             rights: Rights::default(),
-            // Small, so that a handful of records needs several feeds and fills a window.
-            limits: Limits {
-                feed: 90,
-                window: 900,
-                total: 4000,
-                spell_out: 1,
-                batch: 120,
-                late: 0,
-            },
+            limits: TIGHT,
             oracle: Oracle::default(),
             prompt_disks: true,
+            every_feed: true,
             frames: 0,
             closed: vec![],
             forgot: BTreeSet::new(),
             judged: BTreeMap::new(),
+            undecided: None,
+            wrote: BTreeMap::new(),
+            batches: 0,
             mono: 0,
             wall: 1000,
             trace: None,
@@ -198,6 +158,18 @@ impl World {
             world.open(&node(i), Image::default());
         }
         world
+    }
+
+    /// The same fleet with other limits and plans, all of it started anew with nothing on disk.
+    #[must_use]
+    pub fn with(mut self, limits: Limits, plans: &[(ShelfId, Plan)]) -> Self {
+        self.limits = limits;
+        self.plans = plans.iter().cloned().collect();
+        let names: Vec<_> = self.faces.keys().cloned().collect();
+        for id in names {
+            self.restart(&id, |_| Image::default());
+        }
+        self
     }
 
     fn fresh(&mut self) -> u64 {
@@ -258,7 +230,8 @@ impl World {
             if recovery == Recovery::Relist {
                 self.unlisted.insert(shelf.clone());
             }
-            self.feed(process, Event::Open(shelf, Plan::new(recovery)));
+            let plan = self.plans.get(&shelf).copied().unwrap_or(Plan::new(recovery));
+            self.feed(process, Event::Open(shelf, plan));
         }
         process
     }
@@ -310,6 +283,7 @@ impl World {
         match action {
             Action::Send(link, frame) => self.send(at, id, link, frame),
             Action::Persist(batch) => {
+                self.batches += 1;
                 if let Some(queue) = self.queues.get_mut(&at) {
                     queue.push_back(batch);
                 }
@@ -323,9 +297,15 @@ impl World {
                 self.oracle.reads_own_write(node, &verdict);
                 assert!(self.judged.insert(tag, verdict).is_none(), "{tag:?} was judged twice");
             }
-            Action::Wrote(tag, result) => self.oracle.wrote(tag, result.is_ok()),
+            Action::Wrote(tag, result) => {
+                self.oracle.wrote(tag, result.is_ok());
+                self.wrote.insert(tag, result);
+            }
             Action::Forgot(shelf) => {
                 self.forgot.insert(shelf);
+            }
+            Action::Asked { proposal, .. } if self.undecided.is_some() => {
+                self.undecided.get_or_insert_default().push(proposal);
             }
             Action::Asked { proposal, .. } => {
                 let decision = bowline_sync::Decision {
@@ -438,7 +418,7 @@ impl World {
         let Some(frame) = wire.towards[end].pop_front() else { return };
         let to = wire.ends[end];
         let shelf = match &frame {
-            Frame::Feed(feed) => Some(feed.head.shelf.clone()),
+            Frame::Feed(feed) if self.every_feed => Some(feed.head.shelf.clone()),
             _ => None,
         };
         self.feed(to, Event::Frame(link, frame));
@@ -502,11 +482,12 @@ impl World {
     // ---- what users do
 
     /// A commit by the owner.
-    pub fn write(&mut self, shelf: &ShelfId, items: Vec<Item>) {
-        let Some(process) = self.face(&shelf.owner) else { return };
+    pub fn write(&mut self, shelf: &ShelfId, items: Vec<Item>) -> Tag {
         let tag = Tag(self.fresh());
+        let Some(process) = self.face(&shelf.owner) else { return tag };
         self.oracle.writes(tag, shelf);
         self.feed(process, Event::Write { tag, shelf: shelf.clone(), guards: vec![], items });
+        tag
     }
 
     /// A commit of one key.
@@ -566,7 +547,7 @@ impl World {
         self.write(shelf, vec![item(k, body)]);
     }
 
-    /// Asks a shelf's owner to write.
+    /// Asks a shelf's owner to write one key, with all the patience there is.
     pub fn propose(
         &mut self,
         from: &NodeId,
@@ -575,19 +556,33 @@ impl World {
         body: &str,
         ask: bool,
     ) -> Tag {
+        let ask = ask.then(|| "why not".into());
+        self.wish(from, shelf, Wish { items: vec![item(k, Some(body))], ask, ..Wish::default() })
+    }
+
+    /// Asks a shelf's owner to write.
+    pub fn wish(&mut self, from: &NodeId, shelf: &ShelfId, wish: Wish) -> Tag {
         let tag = Tag(self.fresh());
         let Some(process) = self.face(from) else { return tag };
-        let event = Event::Propose {
-            tag,
-            shelf: shelf.clone(),
-            guards: vec![],
-            items: vec![item(k, Some(body))],
-            ask: ask.then(|| "why not".into()),
-            patience: 1_000_000_000,
-        };
-        self.feed(process, event);
+        let Wish { guards, items, ask, patience } = wish;
+        let patience = patience.unwrap_or(1_000_000_000);
+        let shelf = shelf.clone();
+        self.feed(process, Event::Propose { tag, shelf, guards, items, ask, patience });
         tag
     }
+}
+
+/// What is asked of an owner.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    /// All must hold.
+    pub guards: Vec<Guard>,
+    /// What to write.
+    pub items: Vec<Item>,
+    /// A question for the owner's decider.
+    pub ask: Option<bytes::Bytes>,
+    /// Milliseconds; none: for ever.
+    pub patience: Option<u64>,
 }
 
 /// A body as text.

@@ -1,0 +1,224 @@
+//! Agents: who is in the fleet, and how they are doing.
+
+mod join_tokens;
+mod ping;
+mod view;
+
+use std::sync::Arc;
+
+use axum::extract::State as Shared;
+use axum::response::Response;
+use axum::routing::{delete, get, post, put};
+use bowline_client::api::{AgentCreate, Done, List, ModeChange, Revoke, Role};
+use bowline_resources::{LabelSelector, RosterEntry, roster_shelf};
+use bowline_types::{Guard, Item, NodeId};
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::caller::Caller;
+use super::input::{At, Json, Params, limit};
+use super::openapi::Doc;
+use super::{Routes, change, json};
+use crate::audit::Deed;
+use crate::clock;
+use crate::problem::{Code, Fault};
+use crate::state::State;
+use crate::views::roster::Listed;
+
+pub(super) use view::{view, views};
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    let one = json!({
+        "name": "alpha", "mode": "managed", "labels": {"env": "prod"},
+        "created": "2026-11-16T00:00:00Z", "connected": true, "since": "2026-11-16T00:00:00Z",
+        "lastContact": "2026-11-16T00:00:00Z", "lag": {"down": 0, "up": 0}, "version": "0.1.0",
+        "transport": "http2", "rev": 3,
+        "objects": {"total": 1, "synced": 1, "healthy": 1, "degraded": 0, "held": 0},
+    });
+    let page = json!({"items": [one], "continue": "alpha", "cursor": "0a1b2c3d-7"});
+    let new = json!({"name": "alpha", "mode": "managed", "labels": {"env": "prod"}});
+    let routes = routes
+        .on(
+            Doc::get("/agents", "Agents, by name")
+                .query(&["labelSelector", "limit", "continue"])
+                .gives("AgentList", &page),
+            get(list),
+        )
+        .on(
+            Doc::post("/agents", "Enters an agent in the roster")
+                .takes("AgentCreate", &new)
+                .gives("AgentView", &one),
+            post(create),
+        )
+        .on(Doc::get("/agents/{agent}", "One agent").gives("AgentView", &one), get(read))
+        .on(
+            Doc::delete("/agents/{agent}", "Takes an agent out of the fleet")
+                .gives("Done", &json!({})),
+            delete(remove),
+        )
+        .on(
+            Doc::put("/agents/{agent}/mode", "Begins a change of mode, or calls one off")
+                .takes("ModeChange", &json!({"mode": "autonomous"}))
+                .gives("AgentView", &one),
+            put(mode),
+        )
+        .on(
+            Doc::post("/agents/{agent}/revoke", "Cuts an agent off, at once and for good")
+                .takes("Revoke", &json!({"reason": "stolen"}))
+                .gives("AgentView", &one),
+            post(revoke),
+        );
+    join_tokens::routes(ping::routes(routes))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Query {
+    label_selector: Option<String>,
+    limit: Option<usize>,
+    #[serde(rename = "continue")]
+    from: Option<String>,
+}
+
+async fn list(
+    caller: Caller,
+    Shared(state): Shared<Arc<State>>,
+    Params(query): Params<Query>,
+) -> Result<Response, Fault> {
+    let selector: LabelSelector = query
+        .label_selector
+        .as_deref()
+        .unwrap_or("")
+        .parse()
+        .map_err(|e| Code::BadQuery.because(e))?;
+    let from = query.from.as_deref().map(NodeId::new).transpose();
+    let from = from.map_err(|e| Code::BadQuery.because(e))?;
+    let limit = limit(query.limit);
+    let cursor = Some(state.views.ring.now());
+    let found = state.views.roster.after(from.as_ref()).into_iter();
+    let mut found: Vec<_> = found
+        .filter(|l| caller.sees_agent(l.entry.name.as_str()) && selector.matches(&l.entry.labels))
+        .take(limit + 1)
+        .collect();
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let next = found.last().filter(|_| more).map(|l| l.entry.name.to_string());
+    let items = views(&state, &found).await?;
+    Ok(json(StatusCode::OK, &List { items, next, cursor }))
+}
+
+async fn read(
+    caller: Caller,
+    Shared(state): Shared<Arc<State>>,
+    At(name): At<String>,
+) -> Result<Response, Fault> {
+    let listed = caller.agent(Role::Viewer, "agent.get", &name)?;
+    Ok(json(StatusCode::OK, &view(&state, &listed).await?))
+}
+
+async fn create(
+    caller: Caller,
+    Shared(state): Shared<Arc<State>>,
+    Json(new): Json<AgentCreate>,
+) -> Result<Response, Fault> {
+    caller.fleet(Role::Admin, "agent.create", &new.name)?;
+    let name = NodeId::new(&new.name).map_err(|e| Code::Invalid.because(e))?;
+    if name == NodeId::hub() {
+        return Err(Code::Invalid.because("the name hub is the hub's"));
+    }
+    let entry = RosterEntry {
+        rules: new.rules,
+        labels: new.labels,
+        ..RosterEntry::new(name, new.mode, clock::now())
+    };
+    let deed = Deed { detail: entry.mode.to_string(), ..deed(&caller, "agent.create", &new.name) };
+    let result = enlist(&state, deed, entry.clone(), None).await;
+    let listed = result.map_err(|fault| {
+        let exists = fault.0.code == Code::Conflict.as_str();
+        if exists { Code::Exists.because(format!("agent {}", entry.name)) } else { fault }
+    })?;
+    Ok(json(StatusCode::CREATED, &view(&state, &listed).await?))
+}
+
+async fn remove(
+    caller: Caller,
+    Shared(state): Shared<Arc<State>>,
+    At(name): At<String>,
+) -> Result<Response, Fault> {
+    let listed = caller.agent(Role::Admin, "agent.remove", &name)?;
+    let (node, rev, at) = (listed.entry.name.clone(), listed.rev, clock::now());
+    let inner = state.clone();
+    let work = async move {
+        // First its certificates: a name that is given again must not let the old one in.
+        inner.revoke_certificates(&node, at, "removed").await?;
+        let key = RosterEntry::key_of(&node);
+        let guard = Guard { key: key.clone(), at: Some(rev) };
+        inner.handle.write(&roster_shelf(), vec![guard], vec![Item::remove(key)]).await?;
+        inner.cut(&node, "BL-0303: removed from the roster");
+        inner.unfollow(&node);
+        Ok(())
+    };
+    change(&state, deed(&caller, "agent.remove", &name), work).await?;
+    Ok(json(StatusCode::OK, &Done {}))
+}
+
+async fn mode(
+    caller: Caller,
+    Shared(state): Shared<Arc<State>>,
+    At(name): At<String>,
+    Json(asked): Json<ModeChange>,
+) -> Result<Response, Fault> {
+    caller.agent(Role::Admin, "agent.mode", &name)?;
+    let _nobody_writes = state.turnstile.write().await;
+    let listed = caller.agent(Role::Admin, "agent.mode", &name)?;
+    let mut entry = (*listed.entry).clone();
+    if let Some(rules) = asked.rules {
+        entry.rules = rules;
+    }
+    let entry = entry.begin_change(asked.mode).unwrap_or(entry);
+    if entry == *listed.entry {
+        return Ok(json(StatusCode::OK, &view(&state, &listed).await?));
+    }
+    let deed = Deed { detail: asked.mode.to_string(), ..deed(&caller, "agent.mode", &name) };
+    let listed = enlist(&state, deed, entry, Some(listed.rev)).await?;
+    Ok(json(StatusCode::OK, &view(&state, &listed).await?))
+}
+
+async fn revoke(
+    caller: Caller,
+    Shared(state): Shared<Arc<State>>,
+    At(name): At<String>,
+    Json(asked): Json<Revoke>,
+) -> Result<Response, Fault> {
+    let listed = caller.agent(Role::Admin, "agent.revoke", &name)?;
+    let (inner, at) = (state.clone(), clock::now());
+    let deed = Deed { detail: asked.reason.clone(), ..deed(&caller, "agent.revoke", &name) };
+    let entry = RosterEntry { revoked: Some(at), ..(*listed.entry).clone() };
+    let node = entry.name.clone();
+    let work = async move {
+        inner.revoke_certificates(&entry.name, at, &asked.reason).await?;
+        inner.enlist(&entry, Some(listed.rev)).await?;
+        inner.cut(&entry.name, "BL-0302: revoked");
+        Ok(())
+    };
+    change(&state, deed, work).await?;
+    let listed = state.views.roster.get(&node).ok_or_else(|| Code::NoAgent.problem())?;
+    Ok(json(StatusCode::OK, &view(&state, &listed).await?))
+}
+
+async fn enlist(
+    state: &Arc<State>,
+    deed: Deed,
+    entry: RosterEntry,
+    rev: Option<u64>,
+) -> Result<Listed, Fault> {
+    let (inner, name) = (state.clone(), entry.name.clone());
+    let work = async move { Ok(inner.enlist(&entry, rev).await?) };
+    change(state, deed, work).await?;
+    state.views.roster.get(&name).ok_or_else(|| Code::NoAgent.because("removed meanwhile"))
+}
+
+fn deed(caller: &Caller, verb: &'static str, name: &str) -> Deed {
+    Deed { agent: Some(name.to_owned()), ..caller.deed(verb, name) }
+}

@@ -1,0 +1,66 @@
+//! An agent as the API shows it.
+
+use bowline_client::api::{AgentView, CertificateView, Lag, Time};
+use bowline_resources::observed_shelf;
+use bowline_sync::Node;
+use bowline_types::NodeId;
+
+use crate::clock;
+use crate::problem::{Code, Fault};
+use crate::state::State;
+use crate::views::roster::Listed;
+
+/// One agent.
+pub(crate) async fn view(state: &State, listed: &Listed) -> Result<AgentView, Fault> {
+    let mut all = views(state, std::slice::from_ref(listed)).await?;
+    all.pop().ok_or_else(|| Code::Internal.problem())
+}
+
+/// Several agents; the node is asked once for all.
+pub(crate) async fn views(state: &State, listed: &[Listed]) -> Result<Vec<AgentView>, Fault> {
+    let names: Vec<_> = listed.iter().map(|l| l.entry.name.clone()).collect();
+    let lags = state
+        .handle
+        .with(move |node| names.iter().map(|name| lag(node, name)).collect::<Vec<_>>())
+        .await?;
+    Ok(listed.iter().zip(lags).map(|(listed, lag)| one(state, listed, lag)).collect())
+}
+
+/// How far an agent is behind, as far as the hub can tell while it is connected.
+fn lag(node: &Node, name: &NodeId) -> Option<Lag> {
+    let down = node.lag(name)? as u64;
+    let observed = node.read(&observed_shelf(name));
+    let up = observed.map_or(0, |c| c.place.seen.rev.saturating_sub(c.place.cursor.rev));
+    Some(Lag { down, up })
+}
+
+/// One agent, with a lag that is known already.
+pub(crate) fn one(state: &State, listed: &Listed, lag: Option<Lag>) -> AgentView {
+    let entry = &listed.entry;
+    let link = state.views.links.get(&entry.name);
+    let connected = link.as_ref().is_some_and(|l| l.handle.is_some());
+    let since = link.as_ref().map(|l| Time(l.since));
+    AgentView {
+        name: entry.name.to_string(),
+        mode: entry.mode,
+        changing: entry.changing,
+        waiting: listed.waiting.clone().filter(|_| entry.changing.is_some()),
+        rules: entry.rules.clone(),
+        labels: entry.labels.clone(),
+        created: Time(entry.created),
+        connected,
+        since,
+        // Keepalive sees to it that a link that is up has been heard within seconds.
+        last_contact: if connected { Some(Time(clock::now())) } else { since },
+        lag,
+        version: link.as_ref().map(|l| l.version.clone()).filter(|v| !v.is_empty()),
+        transport: link.as_ref().filter(|_| connected).map(|l| l.transport()),
+        objects: state.views.fleet.counts(entry),
+        certificate: entry
+            .certificate
+            .as_ref()
+            .map(|c| CertificateView { serial: c.serial.clone(), not_after: Time(c.not_after) }),
+        revoked: entry.revoked.map(Time),
+        rev: listed.rev,
+    }
+}

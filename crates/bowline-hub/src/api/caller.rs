@@ -1,0 +1,149 @@
+//! Who calls, and what that one may do.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, FromRequestParts};
+use bowline_client::api::{Outcome, Role};
+use bowline_identity::ApiToken;
+use bowline_resources::{ObjectKey, RosterEntry};
+use bowline_types::NodeId;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+
+use crate::access::TokenEntry;
+use crate::audit::Deed;
+use crate::clock;
+use crate::problem::{Code, Fault};
+use crate::state::State;
+use crate::views::roster::Listed;
+
+/// The bearer of a valid token.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    token: TokenEntry,
+    from: Option<SocketAddr>,
+    state: Arc<State>,
+}
+
+impl FromRequestParts<Arc<State>> for Caller {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<State>) -> Result<Self, Fault> {
+        let header = parts
+            .headers
+            .get(AUTHORIZATION)
+            .ok_or_else(|| Code::NoToken.problem().hint("send `Authorization: Bearer <token>`"))?;
+        let text = header.to_str().ok().and_then(|h| h.strip_prefix("Bearer "));
+        let known = text.and_then(|text| {
+            let shown = ApiToken::parse(text.trim()).ok()?;
+            let (_, entry) = state.views.access.token(shown.id())?;
+            shown.matches(&entry.hash).then_some(entry)
+        });
+        // One answer for every way of being wrong: a stranger learns nothing about tokens.
+        let token = known.ok_or_else(|| Code::BadToken.problem())?;
+        if token.expires.is_some_and(|end| clock::now() > end) {
+            return Err(Code::BadToken.because("it has expired"));
+        }
+        let from = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|c| c.0);
+        Ok(Self { token, from, state: state.clone() })
+    }
+}
+
+impl Caller {
+    /// The token's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.token.name
+    }
+
+    /// Whether secrets may be shown.
+    pub(crate) fn reveals(&self) -> bool {
+        self.token.role >= Role::Operator
+    }
+
+    /// What it does, for the audit.
+    pub(crate) fn deed(&self, verb: &'static str, what: impl Into<String>) -> Deed {
+        Deed {
+            who: self.token.name.clone(),
+            from: self.from.map(|a| a.ip().to_string()),
+            verb,
+            what: what.into(),
+            agent: None,
+            detail: String::new(),
+        }
+    }
+
+    /// Needs this role for the whole fleet.
+    pub(crate) fn fleet(&self, role: Role, verb: &'static str, what: &str) -> Result<(), Fault> {
+        self.role(role, verb, what)?;
+        if self.token.agents.is_empty() && self.token.namespaces.is_empty() {
+            return Ok(());
+        }
+        let why = "the token is limited to some agents or namespaces, and this is everybody's";
+        Err(self.denied(Code::Scope, verb, what, why.into()))
+    }
+
+    /// Needs this role for an agent, which must be there.
+    pub(crate) fn agent(
+        &self,
+        role: Role,
+        verb: &'static str,
+        name: &str,
+    ) -> Result<Listed, Fault> {
+        self.role(role, verb, name)?;
+        if !self.sees_agent(name) {
+            let why = format!("the token is not for agent {name}");
+            return Err(self.denied(Code::Scope, verb, name, why));
+        }
+        let listed = NodeId::new(name).ok().and_then(|n| self.state.views.roster.get(&n));
+        listed.ok_or_else(|| {
+            Code::NoAgent.because(format!("{name:?}")).hint("see `bowline agents list`")
+        })
+    }
+
+    /// Needs this role for an object of an agent.
+    pub(crate) fn object(
+        &self,
+        role: Role,
+        verb: &'static str,
+        agent: &str,
+        key: &ObjectKey,
+    ) -> Result<Arc<RosterEntry>, Fault> {
+        let listed = self.agent(role, verb, agent)?;
+        if !self.sees_namespace(key.namespace_spelled()) {
+            let why = format!("the token is not for namespace {}", key.namespace_spelled());
+            return Err(self.denied(Code::Scope, verb, &key.to_string(), why));
+        }
+        Ok(listed.entry)
+    }
+
+    /// Whether an agent may be shown.
+    pub(crate) fn sees_agent(&self, name: &str) -> bool {
+        self.token.agents.is_empty() || self.token.agents.iter().any(|a| a == name)
+    }
+
+    /// Whether objects of a namespace may be shown; `-` for those without.
+    pub(crate) fn sees_namespace(&self, namespace: &str) -> bool {
+        self.token.namespaces.is_empty() || self.token.namespaces.iter().any(|n| n == namespace)
+    }
+
+    fn role(&self, role: Role, verb: &'static str, what: &str) -> Result<(), Fault> {
+        if self.token.role >= role {
+            return Ok(());
+        }
+        let why = format!("{verb} needs {role}, the token is for a {}", self.token.role);
+        Err(self.denied(Code::Role, verb, what, why))
+    }
+
+    /// A no, which goes to the audit unless it was only about reading.
+    fn denied(&self, code: Code, verb: &'static str, what: &str, why: String) -> Fault {
+        if !verb.ends_with(".get") {
+            let deed = Deed { detail: why.clone(), ..self.deed(verb, what) };
+            let state = self.state.clone();
+            tokio::spawn(async move {
+                state.audit.enter(deed, Outcome::Denied).await;
+            });
+        }
+        code.because(why).hint("ask an admin for a token: `bowline token create`")
+    }
+}

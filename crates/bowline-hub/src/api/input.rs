@@ -1,0 +1,116 @@
+//! What comes with a request, checked, with problems that say what is wrong.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{CONTENT_LENGTH, IF_MATCH, IF_NONE_MATCH};
+use http::request::Parts;
+use serde::de::DeserializeOwned;
+
+use crate::problem::{Code, Fault};
+use crate::state::State;
+use bowline_client::api::{DEFAULT_LIMIT, MAX_LIMIT};
+
+/// The largest body of a request.
+pub(crate) const MAX_BODY: usize = 2 << 20;
+
+/// A body as it is.
+pub(crate) struct Raw(pub(crate) Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for Raw {
+    type Rejection = Fault;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Fault> {
+        let large = || Code::TooLarge.because(format!("a body has at most {MAX_BODY} bytes"));
+        let told =
+            request.headers().get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+        if told.is_some_and(|told: usize| told > MAX_BODY) {
+            return Err(large());
+        }
+        let body = axum::body::to_bytes(request.into_body(), MAX_BODY).await;
+        body.map(Self).map_err(|error| {
+            // Either it is longer than it said, or the line broke and nobody reads the answer.
+            tracing::debug!(%error, "body not read");
+            large()
+        })
+    }
+}
+
+/// A body as JSON.
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = Fault;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Fault> {
+        let Raw(bytes) = Raw::from_request(request, state).await?;
+        // No body means all defaults.
+        let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+        serde_json::from_slice(text).map(Self).map_err(|e| Code::BadJson.because(e))
+    }
+}
+
+/// The query.
+pub(crate) struct Params<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Fault> {
+        let query = Query::<T>::from_request_parts(parts, state).await;
+        query.map(|Query(q)| Self(q)).map_err(|e| Code::BadQuery.because(e.body_text()))
+    }
+}
+
+/// The segments of the path.
+pub(crate) struct At<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<State>> for At<T> {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<State>) -> Result<Self, Fault> {
+        let path = Path::<T>::from_request_parts(parts, state).await;
+        path.map(|Path(p)| Self(p)).map_err(|e| Code::BadQuery.because(e.body_text()))
+    }
+}
+
+/// What must be so for a write to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expect {
+    /// Nothing.
+    Any,
+    /// It is not there yet.
+    Missing,
+    /// It is at this rev.
+    Rev(u64),
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Expect {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Fault> {
+        expect(&parts.headers)
+    }
+}
+
+fn expect(headers: &HeaderMap) -> Result<Expect, Fault> {
+    let text = |name| headers.get(name).map(|v: &http::HeaderValue| v.to_str().unwrap_or(""));
+    if let Some(tag) = text(IF_MATCH) {
+        let rev = tag.trim().trim_matches('"').parse();
+        return rev.map(Expect::Rev).map_err(|_| {
+            Code::BadQuery.because(format!("If-Match: {tag:?} is not a rev in quotes"))
+        });
+    }
+    match text(IF_NONE_MATCH) {
+        None => Ok(Expect::Any),
+        Some("*") => Ok(Expect::Missing),
+        Some(other) => Err(Code::BadQuery.because(format!("If-None-Match: {other:?} is not *"))),
+    }
+}
+
+/// How many items a page has.
+pub(crate) fn limit(asked: Option<usize>) -> usize {
+    asked.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT)
+}

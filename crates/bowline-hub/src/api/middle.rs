@@ -1,0 +1,52 @@
+//! What happens around every request: limits, time, measures.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State as Shared};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::metrics::{Problems, Route};
+use crate::problem::{Code, Told};
+use crate::state::State;
+
+/// Paths that answer for as long as somebody listens.
+const STREAMS: [&str; 2] = ["/api/v1/events", "/api/v1/backup"];
+
+/// Lets a request in, bounds its time and counts it.
+pub(crate) async fn around(
+    Shared(state): Shared<Arc<State>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let began = Instant::now();
+    let route = request.extensions().get::<MatchedPath>().map(|p| p.as_str().to_owned());
+    let route = route.unwrap_or_else(|| "none".into());
+    let method = request.method().to_string();
+    let response = if STREAMS.contains(&route.as_str()) {
+        next.run(request).await
+    } else {
+        bounded(&state, request, next).await
+    };
+    let label = Route { method, route };
+    state.metrics.requests.get_or_create(&label).observe(began.elapsed().as_secs_f64());
+    if let Some(Told(code)) = response.extensions().get::<Told>() {
+        state.metrics.problems.get_or_create(&Problems { code: code.clone() }).inc();
+    }
+    response
+}
+
+async fn bounded(state: &State, request: Request, next: Next) -> Response {
+    let Ok(_permit) = state.requests.try_acquire() else {
+        let hint = "try again in a moment";
+        return Code::Busy.problem().hint(hint).into_response();
+    };
+    match tokio::time::timeout(state.request_timeout, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let hint = "a write may still take effect: read before you try again";
+            Code::Late.problem().hint(hint).into_response()
+        }
+    }
+}

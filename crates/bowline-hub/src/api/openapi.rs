@@ -1,0 +1,218 @@
+//! The API as OpenAPI 3.1, made from the routes themselves and from examples of what they take and
+//! give.
+
+use std::collections::BTreeMap;
+
+use axum::routing::get;
+use bowline_client::api::{BASE, Problem};
+use serde_json::{Map, Value, json};
+
+use super::Routes;
+
+/// What a route is for.
+#[derive(Clone, Debug)]
+pub(crate) struct Doc {
+    pub(crate) method: &'static str,
+    pub(crate) path: &'static str,
+    summary: &'static str,
+    query: Vec<&'static str>,
+    takes: Option<(&'static str, Value)>,
+    takes_bytes: bool,
+    gives: Option<(&'static str, Value)>,
+    media: &'static str,
+    open: bool,
+}
+
+impl Doc {
+    fn new(method: &'static str, path: &'static str, summary: &'static str) -> Self {
+        Self {
+            method,
+            path,
+            summary,
+            query: vec![],
+            takes: None,
+            takes_bytes: false,
+            gives: None,
+            media: "application/json",
+            open: false,
+        }
+    }
+
+    pub(super) fn get(path: &'static str, summary: &'static str) -> Self {
+        Self::new("get", path, summary)
+    }
+
+    pub(super) fn put(path: &'static str, summary: &'static str) -> Self {
+        Self::new("put", path, summary)
+    }
+
+    pub(super) fn post(path: &'static str, summary: &'static str) -> Self {
+        Self::new("post", path, summary)
+    }
+
+    pub(super) fn patch(path: &'static str, summary: &'static str) -> Self {
+        Self::new("patch", path, summary)
+    }
+
+    pub(super) fn delete(path: &'static str, summary: &'static str) -> Self {
+        Self::new("delete", path, summary)
+    }
+
+    /// With these parameters in the query.
+    pub(super) fn query(mut self, names: &[&'static str]) -> Self {
+        self.query = names.to_vec();
+        self
+    }
+
+    /// With a body like this.
+    pub(super) fn takes(mut self, name: &'static str, example: &Value) -> Self {
+        self.takes = Some((name, example.clone()));
+        self
+    }
+
+    /// With any bytes as its body.
+    pub(super) fn takes_bytes(mut self) -> Self {
+        self.takes_bytes = true;
+        self
+    }
+
+    /// With an answer like this.
+    pub(super) fn gives(mut self, name: &'static str, example: &Value) -> Self {
+        self.gives = Some((name, example.clone()));
+        self
+    }
+
+    /// With an answer of this media type.
+    pub(super) fn media(mut self, media: &'static str) -> Self {
+        self.media = media;
+        self
+    }
+
+    /// For everybody, with no token.
+    pub(super) fn open(mut self) -> Self {
+        self.open = true;
+        self
+    }
+
+    fn operation(&self, schemas: &mut BTreeMap<String, Value>) -> Value {
+        let mut schema = |named: &Option<(&'static str, Value)>| {
+            let (name, example) = named.as_ref()?;
+            schemas.entry((*name).to_owned()).or_insert_with(|| schema_of(example));
+            let reference = json!({"$ref": format!("#/components/schemas/{name}")});
+            Some(json!({"schema": reference, "example": example}))
+        };
+        let problem = json!({"$ref": "#/components/responses/Problem"});
+        let content = schema(&self.gives).unwrap_or_else(|| json!({}));
+        let mut operation = json!({
+            "summary": self.summary,
+            "operationId": operation_id(self.method, self.path),
+            "parameters": self.parameters(),
+            "responses": {
+                "200": {"description": "done", "content": {self.media: content}},
+                "default": problem,
+            },
+        });
+        if let Some(content) = schema(&self.takes) {
+            operation["requestBody"] = json!({"content": {"application/json": content}});
+        }
+        if self.takes_bytes {
+            operation["requestBody"] = json!({"content": {"application/octet-stream": {}}});
+        }
+        if self.open {
+            operation["security"] = json!([]);
+        }
+        operation
+    }
+
+    fn parameters(&self) -> Vec<Value> {
+        let in_path = self.path.split('/').filter_map(|s| s.strip_prefix('{')).map(|s| {
+            let name = s.trim_end_matches('}').trim_start_matches('*');
+            json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}})
+        });
+        let in_query = self
+            .query
+            .iter()
+            .map(|name| json!({"name": name, "in": "query", "schema": {"type": "string"}}));
+        in_path.chain(in_query).collect()
+    }
+}
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    let doc = Doc::get("/openapi.json", "This description").open();
+    // Made once: it does not change while the process runs.
+    static TEXT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    let text = || async {
+        let text = TEXT.get_or_init(|| document().to_string());
+        ([(http::header::CONTENT_TYPE, "application/json")], text.as_str())
+    };
+    routes.on(doc, get(text))
+}
+
+/// The description of the whole API.
+pub fn document() -> Value {
+    let mut schemas = BTreeMap::new();
+    let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
+    for doc in super::docs() {
+        let path = format!("{BASE}{}", doc.path.replace("{*", "{"));
+        let operation = doc.operation(&mut schemas);
+        paths.entry(path).or_default().insert(doc.method.into(), operation);
+    }
+    let problem = json!(Problem {
+        kind: "urn:bowline:error:BL-0131".into(),
+        title: "it is not as expected".into(),
+        status: 409,
+        detail: "it is at rev 7".into(),
+        code: "BL-0131".into(),
+        hint: Some("read it again, then write".into()),
+        instance: None,
+        rev: Some(7),
+    });
+    schemas.insert("Problem".into(), schema_of(&problem));
+    let reference = json!({"$ref": "#/components/schemas/Problem"});
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Bowline hub",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Every problem has a code with a page under docs/errors.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "responses": {"Problem": {
+                "description": "what went wrong, as RFC 9457 says",
+                "content": {Problem::MEDIA_TYPE: {"schema": reference, "example": problem}},
+            }},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    })
+}
+
+fn operation_id(method: &str, path: &str) -> String {
+    let words = path.split(['/', '{', '}', '*', '-', '.']).filter(|w| !w.is_empty());
+    std::iter::once(method).chain(words).collect::<Vec<_>>().join("_")
+}
+
+/// The schema that an example fits. More fields are allowed, as later versions will have them.
+fn schema_of(example: &Value) -> Value {
+    match example {
+        Value::Null => json!({}),
+        Value::Bool(_) => json!({"type": "boolean"}),
+        Value::Number(n) if n.is_f64() => json!({"type": "number"}),
+        Value::Number(_) => json!({"type": "integer"}),
+        Value::String(text) if bowline_resources::parse_rfc3339(text).is_some() => {
+            json!({"type": "string", "format": "date-time"})
+        }
+        Value::String(_) => json!({"type": "string"}),
+        Value::Array(items) => {
+            json!({"type": "array", "items": items.first().map_or(json!({}), schema_of)})
+        }
+        Value::Object(fields) => {
+            let properties: Map<_, _> =
+                fields.iter().map(|(name, value)| (name.clone(), schema_of(value))).collect();
+            json!({"type": "object", "properties": properties})
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Who did what: entries are written in batches beside the writes that they are about.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bowline_client::api::{AuditEntry, Outcome, Time};
+use bowline_drive::Handle;
+use bowline_types::{Body, Item, Key, Wall};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use crate::clock;
+use crate::shelves;
+use crate::views::Views;
+
+/// Entries in one commit, well below what one may hold.
+const BATCH: usize = 64;
+/// Commits under way at a time: few, so that the next one gathers many entries.
+const ABREAST: usize = 4;
+/// Entries that wait; when it is full, writers wait.
+const WAITING: usize = 4096;
+/// The longest detail.
+const DETAIL: usize = 500;
+
+/// What somebody did.
+#[derive(Clone, Debug)]
+pub(crate) struct Deed {
+    pub(crate) who: String,
+    pub(crate) from: Option<String>,
+    pub(crate) verb: &'static str,
+    pub(crate) what: String,
+    pub(crate) agent: Option<String>,
+    pub(crate) detail: String,
+}
+
+/// Writes entries.
+#[derive(Clone, Debug)]
+pub(crate) struct Auditor {
+    queue: mpsc::Sender<(Item, oneshot::Sender<bool>)>,
+}
+
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// A key that ascends with time and is used once.
+fn fresh_key(now: Wall) -> Key {
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let chance = rand::random::<u16>();
+    let text = format!("{}-{:06x}{chance:04x}", stamp(now), number & 0x00ff_ffff);
+    Key::new(&text).expect("digits and a dash")
+}
+
+fn stamp(at: Wall) -> String {
+    format!("{:012x}", at.0)
+}
+
+/// An entry that is being written.
+pub(crate) struct Entered {
+    key: Key,
+    entry: AuditEntry,
+    done: oneshot::Receiver<bool>,
+}
+
+impl Auditor {
+    /// Starts writing.
+    pub(crate) fn start(handle: Handle) -> Self {
+        let (queue, inbox) = mpsc::channel(WAITING);
+        tokio::spawn(write_batches(handle, inbox));
+        Self { queue }
+    }
+
+    /// Enters a deed. Await [`Entered::durable`] beside the write itself.
+    pub(crate) async fn enter(&self, deed: Deed, outcome: Outcome) -> Entered {
+        let now = clock::now();
+        let key = fresh_key(now);
+        let mut detail = deed.detail;
+        if detail.len() > DETAIL {
+            detail = detail.chars().take(DETAIL).collect();
+        }
+        let entry = AuditEntry {
+            id: key.to_string(),
+            time: Time(now),
+            who: deed.who,
+            from: deed.from,
+            verb: deed.verb.into(),
+            what: deed.what,
+            agent: deed.agent,
+            outcome,
+            detail,
+        };
+        let done = self.queue(&key, &entry).await;
+        Entered { key, entry, done }
+    }
+
+    /// What was entered as done was not: says so under the same key.
+    pub(crate) async fn correct(&self, entered: Entered, outcome: Outcome, why: &str) {
+        let detail: String = why.chars().take(DETAIL).collect();
+        let entry = AuditEntry { outcome, detail, ..entered.entry };
+        let done = self.queue(&entered.key, &entry).await;
+        let _stopped = done.await;
+    }
+
+    async fn queue(&self, key: &Key, entry: &AuditEntry) -> oneshot::Receiver<bool> {
+        let bytes = serde_json::to_vec(entry).expect("plain data with text keys always encodes");
+        let (done, answer) = oneshot::channel();
+        let item = Item::put(key.clone(), Body::new(bytes));
+        // A hub that ends drops the answer, which says enough.
+        let _stopped = self.queue.send((item, done)).await;
+        answer
+    }
+}
+
+impl Entered {
+    /// Waits until it is on disk; false if it is not and will not be.
+    pub(crate) async fn durable(&mut self) -> bool {
+        (&mut self.done).await.unwrap_or(false)
+    }
+}
+
+async fn write_batches(handle: Handle, mut inbox: mpsc::Receiver<(Item, oneshot::Sender<bool>)>) {
+    let abreast = std::sync::Arc::new(Semaphore::new(ABREAST));
+    let shelf = shelves::audit();
+    loop {
+        let Ok(permit) = abreast.clone().acquire_owned().await else { return };
+        let mut batch = Vec::with_capacity(BATCH);
+        if inbox.recv_many(&mut batch, BATCH).await == 0 {
+            return;
+        }
+        let (items, waiting): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+        let (handle, shelf) = (handle.clone(), shelf.clone());
+        tokio::spawn(async move {
+            let written = handle.write(&shelf, vec![], items).await;
+            if let Err(error) = &written {
+                tracing::error!(%error, "the audit cannot be written");
+            }
+            for done in waiting {
+                let _nobody_waits = done.send(written.is_ok());
+            }
+            drop(permit);
+        });
+    }
+}
+
+/// Removes entries that are too old or too many, now and then.
+pub(crate) async fn retain(
+    handle: Handle,
+    views: std::sync::Arc<Views>,
+    age: Duration,
+    entries: usize,
+) {
+    let mut tick = tokio::time::interval(Duration::from_secs(5));
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+        let oldest = stamp(Wall(clock::now().0.saturating_sub(age)));
+        loop {
+            let keys = views.audit.outdated(entries, &oldest, BATCH);
+            if keys.is_empty() {
+                break;
+            }
+            let items = keys.into_iter().map(Item::remove).collect();
+            if let Err(error) = handle.write(&shelves::audit(), vec![], items).await {
+                tracing::warn!(%error, "old audit entries could not be removed");
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! A running hub: how it starts, reloads and ends.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bowline_client::api::{Outcome, Role};
+use bowline_drive::{Drive, Handle, NoDecider};
+use bowline_identity::ApiToken;
+use bowline_resources::roster_shelf;
+use bowline_store::Sqlite;
+use bowline_types::{Cursor, Item, NodeId};
+use bowline_wire::{Incoming, Server, ServerHandle, ServerOptions};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use crate::access::{self, TokenEntry};
+use crate::admission::Desk;
+use crate::audit::{self, Auditor, Deed};
+use crate::gate::{Gatekeeper, HubSealer};
+use crate::metrics::HubMetrics;
+use crate::options::{Error, HubOptions};
+use crate::pki::Pki;
+use crate::serve::{self, Served};
+use crate::state::State;
+use crate::views::{Folder, Views, Work};
+use crate::{api, clock, settle, shelves};
+
+/// How long requests and links may take to end.
+const GRACE: Duration = Duration::from_secs(10);
+/// Objects that can be changed at a time.
+const STRIPES: usize = 1024;
+
+/// Where a hub listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// Agents.
+    pub agents: SocketAddr,
+    /// The API, HTTPS.
+    pub api: SocketAddr,
+    /// `/metrics`.
+    pub metrics: Option<SocketAddr>,
+    /// `/healthz` and `/readyz`.
+    pub health: Option<SocketAddr>,
+}
+
+/// A running hub. Drain it to end it in good order; dropped, its ports close.
+pub struct Hub {
+    /// Where it listens.
+    pub addresses: Addresses,
+    /// A token for everything, on the first start only. It is nowhere else.
+    pub first_token: Option<String>,
+    state: Arc<State>,
+    drive: Drive,
+    ports: Vec<Served>,
+    background: Vec<tokio::task::JoinHandle<()>>,
+}
+
+impl Hub {
+    /// Opens everything and listens.
+    pub async fn start(options: HubOptions) -> Result<Self, Error> {
+        let now = clock::now();
+        let pki = options.data.join("pki");
+        let pki = Pki::open(pki, options.ca.as_deref(), &options.sans, now)?;
+        let store = Sqlite::open(&options.data.join("store"))?;
+        let (views, todo) = Views::new();
+        let drive = bowline_drive::start(
+            bowline_drive::Options {
+                id: NodeId::hub(),
+                limits: bowline_sync::Limits::default(),
+                gate: Box::new(Gatekeeper(views.clone())),
+                sealer: Box::new(HubSealer { signer: pki.head_signer()?, views: views.clone() }),
+                folds: vec![Box::new(Folder(views.clone()))],
+                decider: Box::new(NoDecider),
+                on_halt: options.on_halt.unwrap_or_else(|| Box::new(exit)),
+            },
+            store,
+        )?;
+        let handle = drive.handle();
+        for (shelf, plan) in shelves::always() {
+            handle.open(shelf, plan);
+        }
+        let state = Arc::new(State {
+            audit: Auditor::start(handle.clone()),
+            views,
+            pki,
+            metrics: HubMetrics::default(),
+            server: OnceLock::new(),
+            data: options.data.clone(),
+            advertise: OnceLock::new(),
+            started: now,
+            ready: AtomicBool::new(false),
+            patience: options.patience,
+            request_timeout: options.request_timeout,
+            requests: Arc::new(Semaphore::new(options.requests)),
+            streams: Arc::new(Semaphore::new(options.streams)),
+            ending: CancellationToken::new(),
+            turnstile: Arc::default(),
+            stripes: (0..STRIPES).map(|_| Arc::default()).collect(),
+            handle,
+        });
+        let first_token = prepare(&state).await?;
+        let mut server = ServerOptions::new(Arc::new(Desk(state.clone())));
+        server.tls = Some(state.pki.agents_tls());
+        (server.limits, server.keepalive) = (options.limits, options.keepalive);
+        let server = Server::bind(options.agents, server)?;
+        let agents = server.local_addr;
+        let advertise = if options.advertise.is_empty() {
+            let host = options.sans.first().map_or("localhost", String::as_str);
+            vec![format!("{}:{}", bracketed(host), agents.port())]
+        } else {
+            options.advertise
+        };
+        // Set once, here.
+        let _first = (state.server.set(server.handle()), state.advertise.set(advertise));
+        let background = vec![
+            tokio::spawn(accept(state.clone(), server)),
+            tokio::spawn(settle::run(state.clone(), todo)),
+            tokio::spawn(settle::upkeep(state.clone())),
+            tokio::spawn(audit::retain(
+                state.handle.clone(),
+                state.views.clone(),
+                options.audit_age,
+                options.audit_entries,
+            )),
+        ];
+        let mut hub = Self {
+            addresses: Addresses { agents, api: options.api, metrics: None, health: None },
+            first_token,
+            state,
+            drive,
+            ports: vec![],
+            background,
+        };
+        hub.listen(options.api, options.metrics, options.health).await?;
+        hub.state.ready.store(true, Ordering::Release);
+        Ok(hub)
+    }
+
+    async fn listen(
+        &mut self,
+        api: SocketAddr,
+        metrics: Option<SocketAddr>,
+        health: Option<SocketAddr>,
+    ) -> Result<(), Error> {
+        let state = self.state.clone();
+        let failed: serve::OnFailure = {
+            let state = state.clone();
+            Arc::new(move || {
+                state.metrics.handshake_errors.inc();
+            })
+        };
+        let tls = Some(state.pki.api_tls());
+        self.addresses.api =
+            self.keep(serve::start(api, api::router(&state), tls, failed.clone()).await?);
+        if let Some(addr) = metrics {
+            let port =
+                serve::start(addr, api::metrics_router(&state), None, failed.clone()).await?;
+            self.addresses.metrics = Some(self.keep(port));
+        }
+        if let Some(addr) = health {
+            let port = serve::start(addr, api::health_router(&state), None, failed).await?;
+            self.addresses.health = Some(self.keep(port));
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, port: Served) -> SocketAddr {
+        let addr = port.addr;
+        self.ports.push(port);
+        addr
+    }
+
+    /// To read and write the hub's node.
+    pub fn handle(&self) -> Handle {
+        self.drive.handle()
+    }
+
+    /// The CAs to trust, as PEM.
+    pub fn trust(&self) -> String {
+        self.state.pki.bundle().to_pem()
+    }
+
+    /// Where join tokens say that the hub is.
+    pub fn advertised(&self) -> &[String] {
+        self.state.advertise.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Reads certificates and keys again, as on SIGHUP. Open connections go on.
+    pub fn reload(&self) -> Result<(), Error> {
+        self.state.pki.reload(clock::now())
+    }
+
+    /// Ends in good order, as on SIGTERM: agents are told to come back, requests finish, and what
+    /// was promised is on disk when this returns.
+    pub async fn drain(self) {
+        self.state.ready.store(false, Ordering::Release);
+        self.state.ending.cancel();
+        let agents = async {
+            if let Some(server) = self.state.server.get() {
+                ServerHandle::drain(server, GRACE).await;
+            }
+        };
+        let ports = async {
+            for port in self.ports {
+                port.drain(GRACE).await;
+            }
+        };
+        tokio::join!(agents, ports);
+        self.background.iter().for_each(tokio::task::JoinHandle::abort);
+        let drive = self.drive;
+        // Stopping waits for the disk, which must not hold up the runtime.
+        let stopped = tokio::task::spawn_blocking(move || drive.stop()).await;
+        if let Err(error) = stopped {
+            tracing::error!(%error, "the node did not stop well");
+        }
+    }
+}
+
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hub").field("addresses", &self.addresses).finish_non_exhaustive()
+    }
+}
+
+fn exit(why: String) {
+    tracing::error!(why, "the hub ends: it can no longer keep its promises");
+    std::process::exit(70);
+}
+
+fn bracketed(host: &str) -> String {
+    if host.parse::<std::net::Ipv6Addr>().is_ok() { format!("[{host}]") } else { host.to_owned() }
+}
+
+/// Follows everybody in the roster; on the first start makes a token for everything.
+async fn prepare(state: &State) -> Result<Option<String>, Error> {
+    let roster = state.handle.read(&roster_shelf()).await?;
+    tracing::info!(agents = roster.map_or(0, |r| r.records.len()), "roster read");
+    for listed in state.views.roster.after(None) {
+        state.follow(&listed.entry);
+    }
+    state.pki.set_revocations(state.views.access.revocations());
+    state.publish_trust().await?;
+    let access = state.handle.read(&shelves::access()).await?;
+    if access.is_some_and(|a| a.at != Cursor::default()) {
+        return Ok(None);
+    }
+    let (text, hash) = ApiToken::mint("admin")?;
+    let entry = TokenEntry {
+        id: "admin".into(),
+        name: "admin".into(),
+        role: Role::Admin,
+        agents: vec![],
+        namespaces: vec![],
+        created: clock::now(),
+        expires: None,
+        hash,
+    };
+    let key = access::key("token", "admin").expect("a fixed, valid key");
+    let item = Item::put(key, access::encode(&entry));
+    state.handle.write(&shelves::access(), vec![], vec![item]).await?;
+    let deed = Deed {
+        who: "hub".into(),
+        from: None,
+        verb: "token.create",
+        what: "admin".into(),
+        agent: None,
+        detail: "the first token".into(),
+    };
+    state.audit.enter(deed, Outcome::Done).await.durable().await;
+    Ok(Some(text))
+}
+
+/// Gives links to the node. The server lives as long as this does.
+async fn accept(state: Arc<State>, mut server: Server) {
+    while let Some(incoming) = server.links.recv().await {
+        match incoming {
+            Incoming::Link(link) => {
+                let entry = state.views.roster.entry(&link.peer);
+                // Revoked or removed between its admission and now.
+                if entry.is_none_or(|e| e.revoked.is_some()) {
+                    link.handle.cut("BL-0302: revoked");
+                    continue;
+                }
+                let handle = state.handle.clone();
+                tokio::spawn(async move { handle.attach(link).await });
+            }
+            Incoming::Pushed(node, _) => {
+                tracing::debug!(%node, "a frame without a link is not taken");
+            }
+        }
+    }
+}
+
+/// What the views notice, to be worked on.
+pub(crate) type Todo = mpsc::UnboundedReceiver<Work>;
+
+/// Makes sure that views and state are shared, not copied.
+const _: fn() = || {
+    fn shared<T: Send + Sync>() {}
+    shared::<Arc<Views>>();
+    shared::<Arc<State>>();
+};

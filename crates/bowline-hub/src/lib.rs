@@ -1,0 +1,27 @@
+//! The hub: the roster and everyone's desired objects, who may connect, and the HTTP API.
+//!
+//! [`Hub::start`] opens the store, makes or reads the identity, and listens. Views ([`views`])
+//! follow the shelves and answer reads; every write goes through the node and is answered when it
+//! is durable, together with its audit entry.
+
+mod access;
+mod admission;
+mod api;
+mod audit;
+mod clock;
+mod gate;
+mod hub;
+mod metrics;
+mod options;
+mod pki;
+mod problem;
+mod serve;
+mod settle;
+mod shelves;
+mod state;
+mod views;
+
+pub use api::openapi;
+pub use hub::{Addresses, Hub};
+pub use options::{Error, HubOptions};
+pub use problem::Code;

@@ -1,0 +1,117 @@
+//! How a hub is set up, and why it may not start.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bowline_wire::{Keepalive, Limits};
+
+/// How a hub is set up. Ports may be 0.
+pub struct HubOptions {
+    /// Where everything is kept: `store/` and `pki/` are made in it.
+    pub data: PathBuf,
+    /// Where agents connect.
+    pub agents: SocketAddr,
+    /// Where people and programs connect (HTTPS).
+    pub api: SocketAddr,
+    /// Where `/metrics` is; none: nowhere.
+    pub metrics: Option<SocketAddr>,
+    /// Where `/healthz` and `/readyz` are; none: nowhere.
+    pub health: Option<SocketAddr>,
+    /// The names and addresses that the hub's certificate is good for.
+    pub sans: Vec<String>,
+    /// What join tokens say where the hub is, `host:port`; empty: the first SAN and the agents' port.
+    pub advertise: Vec<String>,
+    /// A CA that the operator brings: certificate and key as PEM. None: one is made.
+    pub ca: Option<String>,
+    /// How long audit entries are kept.
+    pub audit_age: Duration,
+    /// How many audit entries are kept at most.
+    pub audit_entries: usize,
+    /// Bounds on what agents may do.
+    pub limits: Limits,
+    /// How dead agents are found out.
+    pub keepalive: Keepalive,
+    /// How many API requests are worked on at a time; streams of events do not count.
+    pub requests: usize,
+    /// How many streams of events there may be at a time.
+    pub streams: usize,
+    /// How long a request may take.
+    pub request_timeout: Duration,
+    /// How long an operation waits for its agent.
+    pub patience: Duration,
+    /// Called when the hub can no longer keep its promises. Must end the process; none: it exits.
+    pub on_halt: Option<Box<dyn FnOnce(String) + Send>>,
+}
+
+impl HubOptions {
+    /// The usual, on loopback, with ports that the system picks.
+    pub fn new(data: impl Into<PathBuf>) -> Self {
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Self {
+            data: data.into(),
+            agents: any,
+            api: any,
+            metrics: Some(any),
+            health: Some(any),
+            sans: vec!["localhost".into(), "127.0.0.1".into()],
+            advertise: vec![],
+            ca: None,
+            audit_age: Duration::from_secs(90 * 86_400),
+            audit_entries: 250_000,
+            limits: Limits::default(),
+            keepalive: Keepalive::HUB,
+            requests: 1024,
+            streams: 1024,
+            request_timeout: Duration::from_secs(30),
+            patience: Duration::from_secs(10),
+            on_halt: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for HubOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = f.debug_struct("HubOptions");
+        out.field("data", &self.data).field("agents", &self.agents).field("api", &self.api);
+        out.field("sans", &self.sans).finish_non_exhaustive()
+    }
+}
+
+/// Why a hub does not start, or could not do what it was told.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The store cannot be used.
+    #[error("opening the store")]
+    Store(#[from] bowline_store::Error),
+    /// The identity cannot be used.
+    #[error("opening the hub's identity")]
+    Identity(#[from] bowline_identity::dir::Error),
+    /// The CA that was given cannot be used.
+    #[error("reading the given CA")]
+    Ca(#[from] bowline_identity::ca::Error),
+    /// A step of a CA rotation cannot be taken now.
+    #[error("rotating the CA")]
+    Rotation(#[from] bowline_identity::ca_set::Error),
+    /// The certificates cannot be used for listening.
+    #[error("using the hub's certificates")]
+    Certificates(#[from] bowline_identity::reload::Error),
+    /// The agents' port cannot be used.
+    #[error("listening for agents")]
+    Agents(#[from] bowline_wire::Error),
+    /// Another port cannot be used.
+    #[error("listening on {addr}")]
+    Listen {
+        /// Which.
+        addr: SocketAddr,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The node ended, or refused a write that the hub needs to start.
+    #[error("writing what the hub needs to start")]
+    Node(#[from] bowline_drive::Error),
+    /// A fixed name was refused, which cannot happen.
+    #[error("minting the first token")]
+    Token(#[from] bowline_identity::api_token::Error),
+}

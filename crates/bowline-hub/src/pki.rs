@@ -1,0 +1,224 @@
+//! The hub's certificates in use: what both ports show, whom they trust, and how that changes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bowline_client::api::{CaView, PkiView, ServerCertificate, Time};
+use bowline_identity::ca::{NODE_LIFE, SERVER_LIFE, request_key};
+use bowline_identity::cert::host_names;
+use bowline_identity::session::SESSION_LIFE;
+use bowline_identity::{
+    Ca, CaSet, CertFiles, ClientAuth, Fingerprint, HeadSigner, HubDir, PeerCert, Phase,
+    Revocations, ServerReload, TokenError, TokenSigner, TrustBundle, Validity, Versions,
+    peer_identity,
+};
+use bowline_types::{NodeId, Wall};
+use parking_lot::{Mutex, RwLock};
+
+use crate::options::Error;
+
+/// The hub's certificates, keys and trust.
+pub(crate) struct Pki {
+    dir: HubDir,
+    set: Mutex<CaSet>,
+    agents: ServerReload,
+    api: ServerReload,
+    signer: RwLock<TokenSigner>,
+    sans: Vec<String>,
+    /// Milliseconds of the last certificate: serial numbers of two revocations must not meet.
+    last: AtomicU64,
+}
+
+/// A certificate that was just signed.
+pub(crate) struct Signed {
+    pub(crate) chain: Vec<Vec<u8>>,
+    pub(crate) peer: PeerCert,
+}
+
+impl Pki {
+    /// Opens the folder; on the first start the CA is made, or taken from `ca`.
+    pub(crate) fn open(
+        root: std::path::PathBuf,
+        ca: Option<&str>,
+        sans: &[String],
+        now: Wall,
+    ) -> Result<Self, Error> {
+        let dir = HubDir::open(root)?;
+        let set = match ca {
+            Some(text) => dir.init_with(Ca::from_pem(text)?)?,
+            None => dir.init("bowline", now)?,
+        };
+        dir.ensure_server(&set, sans, SERVER_LIFE, now)?;
+        let port = |auth, versions| {
+            let cert = CertFiles::One(dir.server_file());
+            ServerReload::open(cert, dir.trust_file(), auth, versions)
+        };
+        let agents = port(ClientAuth::Optional, Versions::Tls13)?;
+        let api = port(ClientAuth::None, Versions::Tls12And13)?;
+        let signer = RwLock::new(dir.token_signer()?);
+        let (set, sans) = (Mutex::new(set), sans.to_vec());
+        Ok(Self { dir, set, agents, api, signer, sans, last: AtomicU64::new(0) })
+    }
+
+    pub(crate) fn head_signer(&self) -> Result<HeadSigner, Error> {
+        Ok(self.dir.head_signer()?)
+    }
+
+    pub(crate) fn agents_tls(&self) -> std::sync::Arc<rustls::ServerConfig> {
+        self.agents.tls().config()
+    }
+
+    pub(crate) fn api_tls(&self) -> std::sync::Arc<rustls::ServerConfig> {
+        self.api.tls().config()
+    }
+
+    /// Secret files that others can read.
+    pub(crate) fn exposed(&self) -> Vec<std::path::PathBuf> {
+        self.dir.exposed()
+    }
+
+    pub(crate) fn bundle(&self) -> TrustBundle {
+        self.set.lock().bundle()
+    }
+
+    pub(crate) fn pins(&self) -> Vec<Fingerprint> {
+        self.set.lock().pins()
+    }
+
+    /// Refuses these certificates from the next handshake on.
+    pub(crate) fn set_revocations(&self, revoked: Revocations) {
+        self.agents.tls().set_revocations(revoked);
+    }
+
+    /// Whether a certificate that was good at its handshake has been revoked since.
+    pub(crate) fn refuses(&self, peer: &PeerCert) -> bool {
+        self.agents.tls().refuses(peer)
+    }
+
+    /// A session token for a node with this certificate.
+    pub(crate) fn mint(&self, peer: &PeerCert, mode: &str, now: Wall) -> Option<String> {
+        let signer = self.signer.read();
+        let minted = signer.mint(&peer.node, Some(mode), peer.thumbprint, SESSION_LIFE, now);
+        minted.inspect_err(|error| tracing::error!(%error, "minting a session token")).ok()
+    }
+
+    /// The node that a session token speaks for.
+    pub(crate) fn verify(
+        &self,
+        token: &str,
+        peer: &PeerCert,
+        now: Wall,
+    ) -> Result<NodeId, TokenError> {
+        self.signer.read().verify(token, peer.thumbprint, now).map(|claims| claims.sub)
+    }
+
+    /// The key that a request (DER) is for.
+    pub(crate) fn request_key(csr: &[u8]) -> Result<Fingerprint, bowline_identity::ca::Error> {
+        request_key(&csr_pem(csr))
+    }
+
+    /// Signs a request (DER) for `node`.
+    pub(crate) fn sign(
+        &self,
+        csr: &[u8],
+        node: &NodeId,
+        now: Wall,
+    ) -> Result<Signed, bowline_identity::ca::Error> {
+        // Serial numbers tell by their millisecond whether a certificate is older than a revocation.
+        let last = self.last.fetch_max(now.0, Ordering::Relaxed);
+        let now = Wall(now.0.max(last));
+        let text = self.set.lock().sign_csr(&csr_pem(csr), node, NODE_LIFE, now)?;
+        let chain = ders(&text);
+        let peer = peer_identity(chain.first().map_or(&[][..], |leaf| leaf))?;
+        Ok(Signed { chain, peer })
+    }
+
+    /// Reads the files again, and renews the hub's own certificate if it is due.
+    pub(crate) fn reload(&self, now: Wall) -> Result<(), Error> {
+        let mut set = self.set.lock();
+        if let Some(read) = self.dir.ca()? {
+            *set = read;
+        }
+        *self.signer.write() = self.dir.token_signer()?;
+        self.show(&set, now)
+    }
+
+    fn show(&self, set: &CaSet, now: Wall) -> Result<(), Error> {
+        self.dir.ensure_server(set, &self.sans, SERVER_LIFE, now)?;
+        self.agents.reload()?;
+        Ok(self.api.reload()?)
+    }
+
+    /// Takes a step of a rotation; nothing changes unless it is on disk.
+    pub(crate) fn step(
+        &self,
+        now: Wall,
+        step: impl FnOnce(&mut CaSet) -> Result<(), bowline_identity::ca_set::Error>,
+    ) -> Result<(), Error> {
+        let mut set = self.set.lock();
+        step(&mut set)?;
+        if let Err(error) = self.dir.save_ca(&set) {
+            // What is on disk counts.
+            if let Ok(Some(read)) = self.dir.ca() {
+                *set = read;
+            }
+            return Err(error.into());
+        }
+        self.show(&set, now)
+    }
+
+    /// Where a rotation stands.
+    pub(crate) fn phase(&self) -> &'static str {
+        match self.set.lock().phase() {
+            Phase::Steady => "steady",
+            Phase::Announced { .. } => "announced",
+            Phase::Switched { .. } => "switched",
+        }
+    }
+
+    /// What the API shows.
+    pub(crate) fn view(&self, agents: u64) -> Result<PkiView, Error> {
+        let set = self.set.lock();
+        let signing = set.signing().cert_der().clone();
+        let bundle = set.bundle();
+        let ca = |der: &rustls::pki_types::CertificateDer<'static>| {
+            let validity = Validity::of(der).map_err(bowline_identity::ca::Error::from)?;
+            Ok::<_, Error>(CaView {
+                fingerprint: Fingerprint::of(der).to_string(),
+                subject: "bowline".into(),
+                not_before: Time(validity.not_before),
+                not_after: Time(validity.not_after),
+                signing: *der == signing,
+                agents: if *der == signing { agents } else { 0 },
+            })
+        };
+        let authorities = bundle.certs().iter().map(ca).collect::<Result<_, _>>()?;
+        let pair = CertFiles::One(self.dir.server_file()).load()?;
+        let hub = ServerCertificate {
+            serial: Fingerprint::of(pair.leaf()).to_string(),
+            names: host_names(pair.leaf()).map_err(bowline_identity::ca::Error::from)?,
+            not_after: Time(pair.validity().not_after),
+        };
+        Ok(PkiView { authorities, hub, bundle: bundle.to_pem() })
+    }
+
+    /// When the hub's own certificate ends, and when the CA does.
+    pub(crate) fn ends(&self) -> Option<(Wall, Wall)> {
+        let pair = CertFiles::One(self.dir.server_file()).load().ok()?;
+        Some((pair.validity().not_after, self.set.lock().signing().validity().not_after))
+    }
+}
+
+/// Requests come as DER; the CA reads PEM.
+fn csr_pem(der: &[u8]) -> String {
+    let body = STANDARD.encode(der);
+    format!("-----BEGIN CERTIFICATE REQUEST-----\n{body}\n-----END CERTIFICATE REQUEST-----\n")
+}
+
+fn ders(pem: &str) -> Vec<Vec<u8>> {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject as _;
+    let found = CertificateDer::pem_slice_iter(pem.as_bytes());
+    found.filter_map(Result::ok).map(|der| der.to_vec()).collect()
+}

@@ -1,0 +1,220 @@
+//! What follows by itself: tombstones after an agent's word, changes of mode, upkeep.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline_client::api::Outcome;
+use bowline_resources::{Filled, Mode, Owner, RosterEntry, Settled, desired_shelf, roster_shelf};
+use bowline_sync::Node;
+use bowline_types::{Body, Guard, Item, Key, NodeId};
+
+use crate::access::{self, RotationEntry};
+use crate::audit::Deed;
+use crate::clock;
+use crate::hub::Todo;
+use crate::shelves;
+use crate::state::State;
+use crate::views::Work;
+
+/// How often a change of mode is looked at when nothing else wakes it.
+const AGAIN: Duration = Duration::from_secs(1);
+/// Records in one commit of a copy.
+const CHUNK: usize = 50;
+/// Bytes in one commit of a copy, well below what one may hold.
+const CHUNK_BYTES: usize = 512 << 10;
+
+/// Works on what the views notice.
+pub(crate) async fn run(state: Arc<State>, mut todo: Todo) {
+    let mut tick = tokio::time::interval(AGAIN);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            work = todo.recv() => match work {
+                Some(Work::Reap(agent, key)) => reap(&state, &agent, &key).await,
+                Some(Work::Settle(agent)) => settle(&state, &agent).await,
+                None => return,
+            },
+            _ = tick.tick() => {
+                for agent in state.views.roster.changing() {
+                    settle(&state, &agent).await;
+                }
+            }
+        }
+    }
+}
+
+/// Writes the tombstone of an object that its agent says is gone.
+async fn reap(state: &State, agent: &NodeId, key: &Key) {
+    let (Some(wanted), Some(seen)) =
+        (state.views.fleet.hub_wants(agent, key), state.views.fleet.seen(agent, key))
+    else {
+        return;
+    };
+    let gone = wanted.says().zip(seen.says()).is_some_and(|(w, s)| w.is_gone_by(s));
+    if !gone {
+        return;
+    }
+    let shelf = desired_shelf(agent, Owner::Hub);
+    let guard = Guard { key: key.clone(), at: Some(wanted.rev) };
+    // A conflict means that somebody was faster, or meant something new.
+    if let Err(error) =
+        state.handle.write(&shelf, vec![guard], vec![Item::remove(key.clone())]).await
+    {
+        tracing::debug!(%agent, %key, %error, "tombstone not written");
+    }
+}
+
+/// Lets a change of mode take effect once the new owner has, sealed, all that the old one had.
+async fn settle(state: &State, agent: &NodeId) {
+    let Some(listed) = state.views.roster.get(agent) else { return };
+    let Some(mode) = listed.entry.changing else { return };
+    let (entry, rev) = (listed.entry.clone(), listed.rev);
+    let looked = state.handle.with(move |node| look(node, &entry, rev)).await;
+    let Ok((mut filled, missing)) = looked else { return };
+    if mode == Mode::Managed && filled.source_whole && filled.missing > 0 {
+        match fill(state, agent, missing).await {
+            Ok(()) => filled.missing = 0,
+            Err(error) => tracing::warn!(%agent, %error, "taking over an agent's objects"),
+        }
+    }
+    match listed.entry.settle_change(filled) {
+        Settled::Nothing => {}
+        Settled::Wait(why) => state.views.roster.set_waiting(agent, Some(why)),
+        Settled::Ready(entry) => {
+            let entry = RosterEntry { changing: None, ..*entry };
+            match state.enlist(&entry, Some(listed.rev)).await {
+                Ok(_) => tell(state, agent, mode).await,
+                Err(error) => tracing::debug!(%agent, %error, "mode not settled"),
+            }
+        }
+    }
+}
+
+/// What is known of both shelves, and what the new owner's lacks (none: it has too much).
+fn look(node: &Node, entry: &RosterEntry, rev: u64) -> (Filled, Vec<(Key, Option<Body>)>) {
+    let mode = entry.changing.unwrap_or(entry.mode);
+    let (old, new) = (entry.mode.owner(), mode.owner());
+    let (old, new) = (desired_shelf(&entry.name, old), desired_shelf(&entry.name, new));
+    let whole = |shelf| node.read(shelf).is_some_and(|copy| copy.place.is_whole());
+    let sealed = node.read(&new).is_some_and(|copy| {
+        copy.head.sealed.is_some_and(|at| at <= copy.place.cursor.rev) && copy.place.is_whole()
+    });
+    // The agent must know that the change is under way: from then on it writes nothing.
+    let told = mode == Mode::Autonomous || has_heard(node, &entry.name, rev);
+    let mut missing = vec![];
+    if let Some(from) = node.read(&old) {
+        for record in from.map.live() {
+            let there = node.read(&new).and_then(|copy| copy.map.get(record.key.as_str()));
+            if there.is_none_or(|r| r.body != record.body) {
+                missing.push((record.key.clone(), record.body.clone()));
+            }
+        }
+        if let Some(to) = node.read(&new).filter(|_| mode == Mode::Managed) {
+            let left =
+                to.map.live().filter(|r| from.map.get(r.key.as_str()).is_none_or(|f| !f.is_live()));
+            missing.extend(left.map(|r| (r.key.clone(), None)));
+        }
+    }
+    let filled = Filled { sealed, source_whole: whole(&old) && told, missing: missing.len() };
+    (filled, missing)
+}
+
+/// Whether the agent's copy of its roster entry is at this rev.
+fn has_heard(node: &Node, agent: &NodeId, rev: u64) -> bool {
+    let report = node.report();
+    let link = report.links.iter().find(|l| l.peer == *agent);
+    let fed = link.and_then(|l| l.fed.iter().find(|f| f.shelf == roster_shelf()));
+    fed.and_then(|f| f.at).is_some_and(|at| at.rev >= rev)
+}
+
+/// Writes what the hub's shelf lacks of the agent's.
+async fn fill(
+    state: &State,
+    agent: &NodeId,
+    missing: Vec<(Key, Option<Body>)>,
+) -> Result<(), bowline_drive::Error> {
+    let shelf = desired_shelf(agent, Owner::Hub);
+    let (mut items, mut bytes) = (vec![], 0);
+    for (key, body) in missing {
+        let item = Item { key, body };
+        if items.len() == CHUNK || (bytes + item.weight() > CHUNK_BYTES && !items.is_empty()) {
+            state.handle.write(&shelf, vec![], std::mem::take(&mut items)).await?;
+            bytes = 0;
+        }
+        bytes += item.weight();
+        items.push(item);
+    }
+    if !items.is_empty() {
+        state.handle.write(&shelf, vec![], items).await?;
+    }
+    Ok(())
+}
+
+async fn tell(state: &State, agent: &NodeId, mode: Mode) {
+    tracing::info!(%agent, %mode, "mode changed");
+    let deed = Deed {
+        who: "hub".into(),
+        from: None,
+        verb: "agent.mode",
+        what: agent.to_string(),
+        agent: Some(agent.to_string()),
+        detail: format!("now {mode}"),
+    };
+    state.audit.enter(deed, Outcome::Done).await.durable().await;
+}
+
+/// Renews the hub's certificate, goes on with a rotation, forgets spent join tokens.
+pub(crate) async fn upkeep(state: Arc<State>) {
+    let mut tick = tokio::time::interval(Duration::from_secs(60));
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    tick.tick().await;
+    loop {
+        tick.tick().await;
+        let now = clock::now();
+        if let Err(error) = state.pki.reload(now) {
+            tracing::warn!(%error, "certificates could not be read again; the old ones stay");
+        }
+        if let Some(rotation) = state.views.access.rotation() {
+            rotate_on(&state, rotation).await;
+        }
+        for join in state.views.access.joins() {
+            // Spent ones stay a day longer, for people who wonder.
+            let spent = clock::now().0.saturating_sub(86_400_000);
+            if join.record.is_spent(bowline_types::Wall(spent))
+                && let Some(key) = access::key("join", &join.record.id)
+            {
+                let forgotten =
+                    state.handle.write(&shelves::access(), vec![], vec![Item::remove(key)]).await;
+                drop(forgotten);
+            }
+        }
+    }
+}
+
+/// Takes the next step of a rotation when its time has come.
+async fn rotate_on(state: &State, rotation: RotationEntry) {
+    let now = clock::now();
+    let due = rotation.since.0.saturating_add(rotation.overlap.saturating_mul(1000));
+    if now.0 < due {
+        return;
+    }
+    let step = match state.pki.phase() {
+        "announced" => state.pki.step(now, bowline_identity::CaSet::promote),
+        "switched" => state.pki.step(now, bowline_identity::CaSet::retire_old),
+        _ => Ok(()),
+    };
+    if let Err(error) = step {
+        tracing::error!(%error, "the CA rotation does not go on");
+        return;
+    }
+    let key = access::key("pki", "rotation").expect("a fixed, valid key");
+    let item = if state.pki.phase() == "steady" {
+        Item::remove(key)
+    } else {
+        Item::put(key, access::encode(&RotationEntry { since: now, ..rotation }))
+    };
+    let written = state.handle.write(&shelves::access(), vec![], vec![item]).await;
+    if let Err(error) = written.and(state.publish_trust().await) {
+        tracing::error!(%error, "a step of the CA rotation is not recorded");
+    }
+}

@@ -1,0 +1,153 @@
+//! What the shelves say, folded into maps that requests read. The node's thread writes them; no
+//! request holds a lock while it renders or sends.
+
+pub(crate) mod audit;
+pub(crate) mod fleet;
+pub(crate) mod kv;
+pub(crate) mod links;
+pub(crate) mod ring;
+pub(crate) mod roster;
+
+use std::sync::Arc;
+
+use bowline_drive::{Fold, LinkNews};
+use bowline_resources::roster_shelf;
+use bowline_sync::Status;
+use bowline_types::{Change, NodeId, Now, ShelfId};
+use tokio::sync::mpsc;
+
+use crate::access::AccessView;
+use ring::Mark;
+
+/// What the views notice and somebody else must do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// The agent says that a deleted object is gone: its tombstone may be written.
+    Reap(NodeId, bowline_types::Key),
+    /// A change of mode may have become possible.
+    Settle(NodeId),
+}
+
+/// All views.
+pub(crate) struct Views {
+    pub(crate) roster: roster::Roster,
+    pub(crate) access: AccessView,
+    pub(crate) fleet: fleet::Fleet,
+    pub(crate) kv: kv::Kv,
+    pub(crate) audit: audit::Audit,
+    pub(crate) links: links::Links,
+    pub(crate) ring: ring::Ring,
+    work: mpsc::UnboundedSender<Work>,
+}
+
+impl Views {
+    /// Empty views, and what they will notice.
+    pub(crate) fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<Work>) {
+        let (work, todo) = mpsc::unbounded_channel();
+        let views = Self {
+            roster: roster::Roster::default(),
+            access: AccessView::default(),
+            fleet: fleet::Fleet::default(),
+            kv: kv::Kv::default(),
+            audit: audit::Audit::default(),
+            links: links::Links::default(),
+            ring: ring::Ring::new(),
+            work,
+        };
+        (Arc::new(views), todo)
+    }
+
+    fn todo(&self, work: Work) {
+        // Nobody works any more while the hub ends.
+        let _ended = self.work.send(work);
+    }
+}
+
+/// The views as the node feeds them.
+pub(crate) struct Folder(pub(crate) Arc<Views>);
+
+impl Fold for Folder {
+    fn changed(&mut self, shelf: &ShelfId, changes: &[Change], now: Now) {
+        let views = &self.0;
+        if shelf.owner != NodeId::hub() {
+            return self.agent_shelf(shelf, changes, now);
+        }
+        match shelf.name.kind() {
+            "desired" => {
+                let Some(agent) = shelf.name.node().and_then(|n| NodeId::new(n).ok()) else {
+                    return;
+                };
+                let gone = views.fleet.hub_changed(&agent, changes);
+                self.objects_changed(&agent, changes, gone, now);
+            }
+            "kv" => {
+                views.kv.changed(changes);
+                views.ring.push(now.wall, changes.iter().map(|c| Mark::Kv(c.key().clone())));
+            }
+            "audit" => {
+                views.audit.changed(changes);
+                let put = changes.iter().filter(|c| matches!(c, Change::Put(_)));
+                views.ring.push(now.wall, put.map(|c| Mark::Audit(c.key().clone())));
+            }
+            "access" => views.access.changed(changes),
+            _ if *shelf == roster_shelf() => self.roster_changed(changes, now),
+            _ => {}
+        }
+    }
+
+    fn link(&mut self, news: &LinkNews, now: Now) {
+        let peer = self.0.links.news(news, now.wall);
+        self.settle(&peer);
+        self.0.ring.push(now.wall, [Mark::Agent(peer)]);
+    }
+
+    fn forgot(&mut self, shelf: &ShelfId, status: Status, _: Now) {
+        tracing::error!(%shelf, ?status, code = "BL-0205",
+            "the shelf takes no writes until a person says adopt or discard");
+    }
+}
+
+impl Folder {
+    fn agent_shelf(&self, shelf: &ShelfId, changes: &[Change], now: Now) {
+        let agent = &shelf.owner;
+        let gone = match shelf.name.kind() {
+            "observed" => self.0.fleet.observed_changed(agent, changes),
+            "desired" => {
+                self.settle(agent);
+                self.0.fleet.agent_changed(agent, changes);
+                vec![]
+            }
+            _ => return,
+        };
+        self.objects_changed(agent, changes, gone, now);
+    }
+
+    fn objects_changed(
+        &self,
+        agent: &NodeId,
+        changes: &[Change],
+        gone: Vec<bowline_types::Key>,
+        now: Now,
+    ) {
+        gone.into_iter().for_each(|key| self.0.todo(Work::Reap(agent.clone(), key)));
+        let marks = changes.iter().map(|c| Mark::Object(agent.clone(), c.key().clone()));
+        self.0.ring.push(now.wall, marks);
+    }
+
+    fn roster_changed(&self, changes: &[Change], now: Now) {
+        let names = self.0.roster.changed(changes);
+        for name in &names {
+            if self.0.roster.entry(name).is_none() {
+                self.0.fleet.forget(name);
+            }
+            self.settle(name);
+        }
+        self.0.ring.push(now.wall, names.into_iter().map(Mark::Agent));
+    }
+
+    fn settle(&self, agent: &NodeId) {
+        if self.0.roster.entry(agent).is_some_and(|e| e.changing.is_some()) {
+            self.0.todo(Work::Settle(agent.clone()));
+        }
+    }
+}

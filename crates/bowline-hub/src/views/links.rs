@@ -1,0 +1,79 @@
+//! Who is connected: a local fact, never a record.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use bowline_drive::LinkNews;
+use bowline_types::{LinkId, NodeId, Wall};
+use bowline_wire::{LinkHandle, Transport};
+use parking_lot::RwLock;
+
+/// The last link of each agent.
+#[derive(Debug, Default)]
+pub(crate) struct Links(RwLock<BTreeMap<NodeId, LinkState>>);
+
+/// A link, up or down.
+#[derive(Clone, Debug)]
+pub(crate) struct LinkState {
+    pub(crate) link: LinkId,
+    pub(crate) remote: SocketAddr,
+    pub(crate) transport: Transport,
+    pub(crate) version: String,
+    /// Since when it is up, or down.
+    pub(crate) since: Wall,
+    /// While it is up.
+    pub(crate) handle: Option<LinkHandle>,
+}
+
+impl LinkState {
+    /// How bytes travel, for people.
+    pub(crate) fn transport(&self) -> String {
+        match self.transport {
+            Transport::Http2 => "http2".into(),
+            Transport::WebSocket => "websocket".into(),
+        }
+    }
+}
+
+impl Links {
+    /// An agent's link.
+    pub(crate) fn get(&self, agent: &NodeId) -> Option<LinkState> {
+        self.0.read().get(agent).cloned()
+    }
+
+    /// How many are up.
+    pub(crate) fn up(&self) -> usize {
+        self.0.read().values().filter(|l| l.handle.is_some()).count()
+    }
+
+    /// Everybody who is connected.
+    pub(crate) fn connected(&self) -> Vec<NodeId> {
+        let links = self.0.read();
+        links.iter().filter(|(_, l)| l.handle.is_some()).map(|(n, _)| n.clone()).collect()
+    }
+
+    /// Takes news; says whom they are about.
+    pub(crate) fn news(&self, news: &LinkNews, now: Wall) -> NodeId {
+        let mut links = self.0.write();
+        match news {
+            LinkNews::Up { link, peer, remote, transport, version, handle, .. } => {
+                let state = LinkState {
+                    link: *link,
+                    remote: *remote,
+                    transport: *transport,
+                    version: version.clone(),
+                    since: now,
+                    handle: Some(handle.clone()),
+                };
+                links.insert(peer.clone(), state);
+                peer.clone()
+            }
+            LinkNews::Down { link, peer } => {
+                if let Some(state) = links.get_mut(peer).filter(|s| s.link == *link) {
+                    (state.handle, state.since) = (None, now);
+                }
+                peer.clone()
+            }
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! A running agent: its node, its line, its cluster, its ports.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline_drive::{Drive, Handle, Options, start};
+use bowline_store::Sqlite;
+use bowline_sync::Limits;
+use bowline_types::{NodeId, Wall};
+use bowline_wire::Dialer;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
+
+use crate::api::{self, Api};
+use crate::applier::{Applier, Sink};
+use crate::clock::wall;
+use crate::decider::Operations;
+use crate::embedded::Embedded;
+use crate::error::Error;
+use crate::identity::Identity;
+use crate::kv::{Kv, KvFold};
+use crate::line;
+use crate::metrics::Metrics;
+use crate::options::AgentOptions;
+use crate::reconcile::Reconciler;
+use crate::shelves::{AgentGate, AgentSealer, Shelves};
+use crate::trust::TrustFold;
+use crate::world::{Watcher, World};
+
+/// A running agent. Dropped without [`Agent::drain`], it stops as a crash would stop it.
+pub struct Agent {
+    /// Its name in the roster.
+    pub name: NodeId,
+    /// Where its local API listens.
+    pub api: SocketAddr,
+    /// Where `/metrics` is.
+    pub metrics: Option<SocketAddr>,
+    /// Where `/healthz` and `/readyz` are.
+    pub health: Option<SocketAddr>,
+    /// Its node.
+    pub handle: Handle,
+    identity: Arc<Identity>,
+    world: Arc<World>,
+    poke: Arc<Notify>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    drive: Option<Drive>,
+}
+
+impl Agent {
+    /// Starts an agent from what is on its disk. It needs no hub for that, except to join.
+    pub async fn start(mut options: AgentOptions) -> Result<Self, Error> {
+        if !options.api.ip().is_loopback() && !options.insecure_api {
+            return Err(Error::NotLoopback(options.api));
+        }
+        let identity = Arc::new(Identity::open(&options).await?);
+        let shelves = Shelves::of(&identity.name);
+        let (world, kv) = (Arc::new(World::default()), Arc::new(Kv::default()));
+        let applier = Arc::new(Embedded::new(shelves.live.clone()));
+        let drive = drive(&mut options, &identity, &shelves, &world, &kv, &applier)?;
+        let handle = drive.handle();
+        applier.bind(handle.clone());
+        open(&handle, &shelves, &options).await?;
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let absence = options.absence;
+        let worker: Arc<dyn Applier> = applier;
+        let reconciler =
+            Reconciler::new(shelves.clone(), handle.clone(), world.clone(), worker, absence);
+        tasks.spawn(reconciler.run(stop.clone()));
+        let poke = Arc::new(Notify::new());
+        let dialer = identity.dialer(&options, mode_of(&world));
+        connect(&tasks, &dialer, &handle, &world, &poke, &stop, &identity, options.renew_check);
+        let metrics = Arc::new(Metrics::new(&handle, &world, &identity));
+        let api = Arc::new(Api {
+            shelves,
+            handle: handle.clone(),
+            world: world.clone(),
+            kv,
+            identity: identity.clone(),
+            metrics,
+            labels: options.labels.clone(),
+            patience: options.patience,
+            store: options.data.join("store"),
+            started: wall(),
+            stop: stop.clone(),
+        });
+        let ports = api::listen(&api, &options, &tasks, &stop).await?;
+        info!(name = %identity.name, api = %ports.api, hubs = ?identity.hubs, "agent started");
+        Ok(Self {
+            name: identity.name.clone(),
+            api: ports.api,
+            metrics: ports.metrics,
+            health: ports.health,
+            handle,
+            identity,
+            world,
+            poke,
+            tasks,
+            stop,
+            drive: Some(drive),
+        })
+    }
+
+    /// Whether the line to the hub is up.
+    pub fn is_connected(&self) -> bool {
+        self.world.line.is_up()
+    }
+
+    /// Until when the certificate holds.
+    pub fn certificate_until(&self) -> Wall {
+        self.identity.validity().not_after
+    }
+
+    /// Tries to reach the hub now, not at the end of the present wait.
+    pub fn retry_now(&self) {
+        self.poke.notify_one();
+    }
+
+    /// Reads certificates and trust again, as on SIGHUP; says whether they had changed.
+    pub fn reload(&self) -> Result<bool, Error> {
+        let changed = self.identity.reload()?;
+        self.retry_now();
+        Ok(changed)
+    }
+
+    /// Ends the agent in good order: requests are answered, the line is closed, and all that was
+    /// promised is on disk.
+    pub async fn drain(mut self, grace: Duration) {
+        self.stop.cancel();
+        self.world.line.close();
+        self.tasks.close();
+        if tokio::time::timeout(grace, self.tasks.wait()).await.is_err() {
+            warn!("some requests were not answered in time");
+        }
+        if let Some(drive) = self.drive.take() {
+            // Waits for the disk.
+            let _ended = tokio::task::spawn_blocking(move || drive.stop()).await;
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        self.world.line.close();
+        if let Some(drive) = self.drive.take() {
+            // It waits for the disk, which a destructor must not.
+            std::thread::spawn(move || drive.stop());
+        }
+    }
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent")
+            .field("name", &self.name)
+            .field("api", &self.api)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Starts the node on what the store holds.
+fn drive(
+    options: &mut AgentOptions,
+    identity: &Arc<Identity>,
+    shelves: &Shelves,
+    world: &Arc<World>,
+    kv: &Arc<Kv>,
+    applier: &Arc<Embedded>,
+) -> Result<Drive, Error> {
+    let store = Sqlite::open(&options.data.join("store"))?;
+    let signer = identity.head_signer(options)?;
+    let decider = Operations {
+        observed: shelves.observed.clone(),
+        world: world.clone(),
+        applier: applier.clone(),
+    };
+    let watcher = Watcher { shelves: shelves.clone(), world: world.clone() };
+    let kv = KvFold { shelf: shelves.kv.clone(), kv: kv.clone(), world: world.clone() };
+    let trust = TrustFold { roster: shelves.roster.clone(), identity: identity.clone() };
+    let halt = options.on_halt.take().unwrap_or_else(|| Box::new(|_| std::process::exit(70)));
+    let options = Options {
+        id: identity.name.clone(),
+        limits: Limits::default(),
+        gate: Box::new(AgentGate(shelves.clone())),
+        sealer: Box::new(AgentSealer { me: identity.name.clone(), signer }),
+        folds: vec![
+            Box::new(watcher),
+            Box::new(applier.fold(Sink(world.clone()))),
+            Box::new(kv),
+            Box::new(trust),
+        ],
+        decider: Box::new(decider),
+        on_halt: halt,
+    };
+    Ok(start(options, store)?)
+}
+
+/// Opens the agent's shelves and says what it wants of the hub's.
+async fn open(handle: &Handle, shelves: &Shelves, options: &AgentOptions) -> Result<(), Error> {
+    for (shelf, plan) in shelves.plans() {
+        handle.open(shelf, plan);
+    }
+    for (shelf, interest) in shelves.interests(&options.kv_prefixes) {
+        handle.interest(shelf, interest);
+    }
+    // What came before is seen by what comes after: every view is complete from here on.
+    Ok(handle.with(|_| ()).await?)
+}
+
+fn mode_of(world: &Arc<World>) -> Arc<dyn Fn() -> String + Send + Sync> {
+    let world = world.clone();
+    Arc::new(move || world.state().mode().to_string())
+}
+
+#[expect(clippy::too_many_arguments, reason = "the parts of one agent, put together once")]
+fn connect(
+    tasks: &TaskTracker,
+    dialer: &Dialer,
+    handle: &Handle,
+    world: &Arc<World>,
+    poke: &Arc<Notify>,
+    stop: &CancellationToken,
+    identity: &Arc<Identity>,
+    check: Duration,
+) {
+    if identity.hubs.is_empty() {
+        warn!("no hub is known: this agent works on its own");
+        return;
+    }
+    let (dialer, poke, stop) = (dialer.clone(), poke.clone(), stop.clone());
+    let line =
+        line::keep(dialer.clone(), handle.clone(), world.clone(), poke.clone(), stop.clone());
+    tasks.spawn(line);
+    tasks.spawn(upkeep(identity.clone(), dialer, poke, check, stop));
+}
+
+/// Renews the certificate in time, and follows files that somebody else replaces.
+async fn upkeep(
+    identity: Arc<Identity>,
+    dialer: Dialer,
+    poke: Arc<Notify>,
+    check: Duration,
+    stop: CancellationToken,
+) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(check) => {}
+            () = stop.cancelled() => return,
+        }
+        match identity.reload() {
+            Ok(true) => poke.notify_one(),
+            Ok(false) => {}
+            Err(error) => warn!(%error, "certificates could not be read again; the old ones stay"),
+        }
+        let renewed = tokio::select! {
+            renewed = identity.renew_if_due(&dialer) => renewed,
+            () = stop.cancelled() => return,
+        };
+        match renewed {
+            // What failed for the old certificate may not fail for the new one.
+            Ok(true) => poke.notify_one(),
+            Ok(false) => {}
+            Err(why) => warn!(why, "the certificate could not be renewed yet"),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What changes, as server-sent events that can be taken up again where they broke off.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::HeaderMap;
+use axum::response::sse::{Event as Sse, KeepAlive};
+use axum::response::{IntoResponse, Response, Sse as SseResponse};
+use bowline_client::api::{Event, EventQuery, Time, Verb, What};
+use futures_util::stream;
+use tokio::sync::watch;
+
+use super::objects::{Filter, keys, view};
+use super::{Api, Code, Fault, Shared};
+use crate::clock::wall;
+use crate::news::{About, Since};
+
+/// How often something is said, so that a dead line is told from a quiet one.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// One watcher.
+struct Tail {
+    api: Arc<Api>,
+    filter: Filter,
+    objects: bool,
+    kv: bool,
+    prefix: String,
+    /// The last change that was told.
+    at: u64,
+    woken: watch::Receiver<u64>,
+    ready: VecDeque<Sse>,
+}
+
+pub(super) async fn stream(
+    State(api): Shared,
+    headers: HeaderMap,
+    query: Result<Query<EventQuery>, QueryRejection>,
+) -> Result<Response, Fault> {
+    let Query(query) = query.map_err(|e| Code::BadQuery.because(e.body_text()))?;
+    if let Some(agent) = &query.agent {
+        api.check_agent(agent)?;
+    }
+    let tail = Tail::new(api, &headers, &query)?;
+    let events = stream::unfold(tail, |mut tail| async move {
+        let event = tail.next().await?;
+        Some((Ok::<_, Infallible>(event), tail))
+    });
+    Ok(SseResponse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
+}
+
+impl Tail {
+    fn new(api: Arc<Api>, headers: &HeaderMap, query: &EventQuery) -> Result<Self, Fault> {
+        let kinds = query.kinds.as_deref().unwrap_or("object,agent");
+        let has = |kind| kinds.split(',').any(|k| k.trim() == kind);
+        let last = headers.get("last-event-id").and_then(|v| v.to_str().ok());
+        let since = query.since.as_deref().or(last);
+        let (labels, fields) = (query.label_selector.as_deref(), query.field_selector.as_deref());
+        let filter = Filter::new(query.namespace.as_deref(), None, labels, fields)?;
+        let mut tail = Self {
+            woken: api.world.news.watch(),
+            at: api.world.news.last(),
+            filter,
+            objects: has("object"),
+            kv: has("kv"),
+            prefix: query.prefix.clone().unwrap_or_default(),
+            ready: VecDeque::new(),
+            api,
+        };
+        match since.map(|since| tail.api.world.news.number(since)) {
+            Some(Some(number)) => tail.at = number,
+            // Another run of this agent's: nobody knows what changed since.
+            Some(None) => tail.reset(),
+            None if query.initial => tail.present(),
+            None => {}
+        }
+        Ok(tail)
+    }
+
+    async fn next(&mut self) -> Option<Sse> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            match self.api.world.news.since(self.at) {
+                Since::These(items) if !items.is_empty() => {
+                    for (number, about) in items {
+                        self.at = number;
+                        self.tell(&about);
+                    }
+                }
+                Since::These(_) => {
+                    let stop = self.api.stop.clone();
+                    tokio::select! {
+                        woken = self.woken.changed() => woken.ok()?,
+                        () = stop.cancelled() => return None,
+                    }
+                }
+                Since::Lost => self.reset(),
+            }
+        }
+    }
+
+    fn reset(&mut self) {
+        self.at = self.api.world.news.last();
+        self.push(What::Reset);
+        self.present();
+    }
+
+    /// The present state, then `ready`.
+    fn present(&mut self) {
+        if self.objects {
+            let keys = keys(&self.api.world.state());
+            for key in keys {
+                self.tell_object(About::Object(key), false);
+            }
+        }
+        if self.kv {
+            for entry in self.api.kv.list(&self.prefix, None, usize::MAX) {
+                let (verb, key) = (Verb::Put, entry.key.clone());
+                self.push(What::Kv { verb, key, entry: Some(entry) });
+            }
+        }
+        self.push(What::Ready);
+    }
+
+    fn tell(&mut self, about: &About) {
+        match about {
+            About::Object(_) if self.objects => self.tell_object(about.clone(), true),
+            About::Kv(key) if self.kv && key.starts_with(&self.prefix) => {
+                let entry = self.api.kv.get(key);
+                let verb = if entry.is_some() { Verb::Put } else { Verb::Gone };
+                self.push(What::Kv { verb, key: key.clone(), entry });
+            }
+            About::Object(_) | About::Kv(_) => {}
+        }
+    }
+
+    /// Tells an object as it is now; with `gone`, also that it is not there, or no longer matches.
+    fn tell_object(&mut self, about: About, gone: bool) {
+        let About::Object(key) = about else { return };
+        if !self.filter.may_match(&key) {
+            return;
+        }
+        let view = view(&self.api, &self.api.world.state(), &key);
+        let object = view.filter(|v| self.filter.matches(v)).map(Box::new);
+        let verb = if object.is_some() { Verb::Put } else { Verb::Gone };
+        if verb == Verb::Put || gone {
+            let agent = self.api.shelves.me.to_string();
+            self.push(What::Object { verb, agent, key, object });
+        }
+    }
+
+    fn push(&mut self, what: What) {
+        let name = match &what {
+            What::Object { .. } => "object",
+            What::Agent { .. } => "agent",
+            What::Kv { .. } => "kv",
+            What::Audit { .. } => "audit",
+            What::Reset => "reset",
+            What::Ready => "ready",
+        };
+        let cursor = self.api.world.news.cursor(self.at);
+        let event = Event { cursor: cursor.clone(), time: Time(wall()), what };
+        let data = serde_json::to_string(&event).expect("plain data with text keys always encodes");
+        self.ready.push_back(Sse::default().event(name).id(cursor).data(data));
+    }
+}

@@ -1,0 +1,84 @@
+//! Key/value: read from this agent's copy at once, written by the hub's leave.
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use bowline_client::api::{DEFAULT_LIMIT, Deleted, KvEntry, KvQuery, List, MAX_LIMIT};
+use bowline_types::{Guard, Item, Key, Verdict};
+
+use super::objects::{Body, too_large};
+use super::problem::taken;
+use super::{Api, Code, Fault, Shared};
+
+type Asked = Result<Query<KvQuery>, QueryRejection>;
+
+fn query(asked: Asked) -> Result<KvQuery, Fault> {
+    asked.map(|Query(q)| q).map_err(|e| Code::BadQuery.because(e.body_text()))
+}
+
+pub(super) async fn list(State(api): Shared, asked: Asked) -> Result<Json<List<KvEntry>>, Fault> {
+    let query = query(asked)?;
+    let limit = query.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
+    let cursor = Some(api.world.news.cursor(api.world.news.last()));
+    let prefix = query.prefix.as_deref().unwrap_or("");
+    let mut items = api.kv.list(prefix, query.from.as_deref(), limit + 1);
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| more).map(|e| e.key.clone());
+    Ok(Json(List { items, next, cursor }))
+}
+
+pub(super) async fn read(
+    State(api): Shared,
+    Path(key): Path<String>,
+) -> Result<Json<KvEntry>, Fault> {
+    api.kv.get(&key).map(Json).ok_or_else(|| Code::NoKey.because(key))
+}
+
+pub(super) async fn put(
+    State(api): Shared,
+    Path(key): Path<String>,
+    asked: Asked,
+    body: Body,
+) -> Result<Json<KvEntry>, Fault> {
+    let bytes = body.map_err(too_large)?;
+    let (key, query) = (valid(&key)?, query(asked)?);
+    let item = Item::put(key.clone(), bowline_types::Body::new(bytes.clone()));
+    let rev = api.propose(&key, item, query.cas).await?;
+    // It is in the copy, unless this agent does not hold that part, or somebody was faster since.
+    let entry = api.kv.get(key.as_str()).filter(|e| e.rev >= rev);
+    Ok(Json(entry.unwrap_or_else(|| KvEntry::new(key.as_str(), &bytes, rev, rev))))
+}
+
+pub(super) async fn delete(
+    State(api): Shared,
+    Path(key): Path<String>,
+    asked: Asked,
+) -> Result<Json<Deleted>, Fault> {
+    let (key, query) = (valid(&key)?, query(asked)?);
+    let rev = api.propose(&key, Item::remove(key.clone()), query.cas).await?;
+    Ok(Json(Deleted { gone: true, rev }))
+}
+
+fn valid(key: &str) -> Result<Key, Fault> {
+    Key::new(key).map_err(|e| Code::BadQuery.because(e))
+}
+
+impl Api {
+    /// Asks the hub to write a key; the rev at which it did.
+    async fn propose(&self, key: &Key, item: Item, cas: Option<u64>) -> Result<u64, Fault> {
+        let at = |rev| if rev == 0 { None } else { Some(rev) };
+        let guards = cas.map(|rev| Guard { key: key.clone(), at: at(rev) });
+        let guards = guards.into_iter().collect();
+        let shelf = &self.shelves.kv;
+        let verdict = self.handle.propose(shelf, guards, vec![item], None, self.patience).await?;
+        // With a condition, the hub's no is almost always that.
+        if let (Verdict::Refused { why, .. }, Some(_)) = (&verdict, cas)
+            && why.starts_with(key.as_str())
+        {
+            let rev = self.kv.get(key.as_str()).map(|e| e.rev);
+            return Err(Code::Conflict.because(why).rev(rev).hint("read it again, then write"));
+        }
+        taken(verdict).map(|(rev, _)| rev)
+    }
+}

@@ -1,0 +1,122 @@
+//! Every way in which the agent says no, each with a code that has a page under `docs/errors/`.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bowline_client::api::Problem;
+use bowline_sync::WriteError;
+use bowline_types::Verdict;
+
+macro_rules! codes {
+    ($($name:ident = $code:literal, $status:literal, $title:literal;)+) => {
+        /// A kind of problem.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Code { $($name),+ }
+
+        /// Every code that the local API answers with, and its title.
+        pub const CODES: &[(&str, &str)] = &[$(($code, $title)),+];
+
+        impl Code {
+            /// A problem of this kind.
+            pub(crate) fn problem(self) -> Fault {
+                Fault(Box::new(match self {
+                    $(Self::$name => Problem::new($status, $code, $title)),+
+                }))
+            }
+        }
+    };
+}
+
+codes! {
+    Unavailable = "BL-1100", 503, "the agent cannot do that now";
+    BadBody = "BL-1101", 400, "the body is not what it should be";
+    BadQuery = "BL-1102", 400, "the query or path is not what it should be";
+    NoRoute = "BL-1103", 404, "there is no such path";
+    Method = "BL-1104", 405, "that cannot be done with this path";
+    Foreign = "BL-1105", 403, "the request comes from another site";
+    TooLarge = "BL-1106", 413, "the request is too large";
+    Invalid = "BL-1107", 422, "the content is not valid";
+    NoAgent = "BL-1110", 404, "there is no such agent here";
+    NoObject = "BL-1111", 404, "there is no such object";
+    NoKey = "BL-1112", 404, "there is no such key";
+    NoShelf = "BL-1113", 404, "there is no such shelf";
+    HubOwns = "BL-1120", 409, "the hub owns that object";
+    ModeChanging = "BL-1121", 409, "the agent's mode is changing";
+    Conflict = "BL-1130", 409, "it is not as expected";
+    Exists = "BL-1131", 409, "it is there already";
+    Deleting = "BL-1132", 409, "the object is being deleted";
+    Away = "BL-1140", 503, "the hub is away";
+    Unknown = "BL-1141", 504, "nobody can tell whether it took effect";
+    Refused = "BL-1142", 409, "its owner refused";
+    Stopped = "BL-1150", 503, "the shelf has stopped";
+    CommitTooLarge = "BL-1151", 413, "that does not fit in one commit";
+    NotStopped = "BL-1152", 409, "the shelf has not stopped";
+}
+
+impl Code {
+    /// A problem of this kind, with what it is this time.
+    pub(crate) fn because(self, detail: impl std::fmt::Display) -> Fault {
+        let mut fault = self.problem();
+        fault.0.detail = detail.to_string();
+        fault
+    }
+}
+
+/// A problem as the answer to a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault(pub(crate) Box<Problem>);
+
+impl Fault {
+    /// The same, with what to do about it.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// The same, with the rev that is there.
+    pub(crate) fn rev(mut self, rev: Option<u64>) -> Self {
+        self.0.rev = rev;
+        self
+    }
+}
+
+impl IntoResponse for Fault {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::BAD_REQUEST);
+        let body = serde_json::to_vec(&self.0).expect("plain data with text keys always encodes");
+        let kind = HeaderValue::from_static(Problem::MEDIA_TYPE);
+        (status, [(header::CONTENT_TYPE, kind)], body).into_response()
+    }
+}
+
+impl From<bowline_drive::Error> for Fault {
+    fn from(error: bowline_drive::Error) -> Self {
+        let bowline_drive::Error::Write(refusal) = &error else {
+            return Code::Unavailable.because(&error);
+        };
+        match &refusal.0 {
+            WriteError::NoShelf => Code::Unavailable.because(&error),
+            WriteError::Adopting => Code::Unavailable.because(&error).hint("try again"),
+            WriteError::Stopped => Code::Stopped
+                .because(&error)
+                .hint("see `bowline shelf list`, then `bowline shelf adopt` or `discard`"),
+            WriteError::Conflict(_, rev) => {
+                Code::Conflict.because(&error).rev(*rev).hint("read it again, then write")
+            }
+            WriteError::TooLarge => Code::CommitTooLarge.because(&error),
+        }
+    }
+}
+
+/// What an owner decided, as an answer.
+pub(super) fn taken(verdict: Verdict) -> Result<(u64, bytes::Bytes), Fault> {
+    match verdict {
+        Verdict::Taken { at, answer } => Ok((at.rev, answer)),
+        Verdict::Refused { why, .. } => Err(Code::Refused.because(why)),
+        Verdict::Unknown => {
+            Err(Code::Unknown.because("the line was cut meanwhile").hint("read it, then try again"))
+        }
+        Verdict::Expired => Err(Code::Away
+            .because("it was not asked in time, and nothing was written")
+            .hint("reads go on; try the write again when the line is back")),
+    }
+}

@@ -1,0 +1,105 @@
+//! Shelves and copies as they stand, and a person's answers for those that stopped.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use bowline_client::api::{Done, List, ShelfState, ShelfView};
+use bowline_sync::{LinkReport, ShelfReport, Status};
+use bowline_types::{Cursor, ShelfId};
+
+use super::{Api, Code, Fault, Shared};
+
+pub(super) async fn list(State(api): Shared) -> Result<Json<List<ShelfView>>, Fault> {
+    api.shelf_views().await.map(|views| Json(List::of(views)))
+}
+
+pub(super) async fn read(
+    State(api): Shared,
+    Path((owner, name)): Path<(String, String)>,
+) -> Result<Json<ShelfView>, Fault> {
+    let id = format!("{owner}/{name}");
+    let views = api.shelf_views().await?;
+    let view = views.into_iter().find(|v| v.id == id);
+    view.map(Json).ok_or_else(|| Code::NoShelf.because(id))
+}
+
+pub(super) async fn adopt(
+    State(api): Shared,
+    Path((owner, name)): Path<(String, String)>,
+) -> Result<Json<Done>, Fault> {
+    let id = api.stopped(&owner, &name).await?;
+    api.handle.adopt(id);
+    Ok(Json(Done {}))
+}
+
+pub(super) async fn discard(
+    State(api): Shared,
+    Path((owner, name)): Path<(String, String)>,
+) -> Result<Json<Done>, Fault> {
+    let id = api.stopped(&owner, &name).await?;
+    api.handle.discard(id);
+    Ok(Json(Done {}))
+}
+
+pub(super) async fn debug(State(api): Shared) -> Result<Json<Vec<ShelfReport>>, Fault> {
+    Ok(Json(api.handle.report().await?.shelves))
+}
+
+pub(super) async fn debug_links(State(api): Shared) -> Result<Json<Vec<LinkReport>>, Fault> {
+    Ok(Json(api.handle.report().await?.links))
+}
+
+impl Api {
+    pub(super) async fn shelf_views(&self) -> Result<Vec<ShelfView>, Fault> {
+        let looked = self.handle.with(|node| {
+            let seen = |id: &ShelfId| node.read(id).map(|copy| copy.place.seen);
+            let shelves = node.report().shelves;
+            shelves.into_iter().map(|s| (seen(&s.shelf), s)).collect::<Vec<_>>()
+        });
+        Ok(looked.await?.into_iter().map(|(seen, report)| view(&report, seen)).collect())
+    }
+
+    /// A shelf of this agent's own that waits for a person's word.
+    async fn stopped(&self, owner: &str, name: &str) -> Result<ShelfId, Fault> {
+        let id: ShelfId =
+            format!("{owner}/{name}").parse().map_err(|e| Code::BadQuery.because(e))?;
+        let report = self.handle.report().await?;
+        let shelf = report.shelves.into_iter().find(|s| s.shelf == id && s.status.is_some());
+        match shelf.and_then(|s| s.status) {
+            None => Err(Code::NoShelf.because(format!("{id} is not this agent's own"))),
+            Some(Status::Open) => Err(Code::NotStopped.because(id)),
+            Some(Status::Stopped | Status::Twin) => Ok(id),
+        }
+    }
+}
+
+fn view(report: &ShelfReport, seen: Option<Cursor>) -> ShelfView {
+    let state = match report.status {
+        Some(Status::Stopped | Status::Twin) => ShelfState::Stopped,
+        Some(Status::Open) if report.filling => ShelfState::Adopting,
+        Some(Status::Open) => ShelfState::Ready,
+        None if report.whole => ShelfState::Ready,
+        None => ShelfState::Filling,
+    };
+    let question = match report.status {
+        Some(Status::Stopped) => Some(
+            "a peer holds what this agent has forgotten: adopt takes it back, discard leaves it"
+                .to_owned(),
+        ),
+        Some(Status::Twin) => {
+            Some("another process writes under this agent's name: stop it first".to_owned())
+        }
+        _ => None,
+    };
+    ShelfView {
+        id: report.shelf.to_string(),
+        own: report.status.is_some(),
+        state,
+        rev: report.at.rev,
+        term: format!("{:x}", report.at.term.0),
+        floor: report.floor,
+        sealed: report.sealed,
+        records: report.live as u64,
+        seen: seen.filter(|_| report.status.is_none()).map(|c| c.rev),
+        question,
+    }
+}

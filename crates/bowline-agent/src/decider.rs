@@ -1,0 +1,45 @@
+//! Answers to those who ask for an operation.
+
+use std::sync::Arc;
+
+use bowline_client::api::OperationAsked;
+use bowline_drive::Decider;
+use bowline_resources::OperationRequest;
+use bowline_sync::Decision;
+use bowline_types::{Item, NodeId, Now, Proposal, ShelfId};
+
+use crate::applier::Applier;
+use crate::world::World;
+
+/// Takes operations on. What it answers is committed together with the operation's first state: asked
+/// again, after a cut or a restart, the core repeats the verdict and nothing happens twice.
+pub(crate) struct Operations {
+    pub(crate) observed: ShelfId,
+    pub(crate) world: Arc<World>,
+    pub(crate) applier: Arc<dyn Applier>,
+}
+
+impl Decider for Operations {
+    fn decide(&mut self, _: &NodeId, proposal: &Proposal, now: Now) -> Result<Decision, String> {
+        if proposal.shelf != self.observed {
+            return Err("only operations on objects are decided here".into());
+        }
+        // What is there is reported, never written from outside.
+        if !proposal.items.is_empty() {
+            return Err("reports are written by the agent alone".into());
+        }
+        let ask = proposal.ask.as_deref().unwrap_or_default();
+        let request = OperationRequest::decode(ask).map_err(|e| e.to_string())?;
+        let mut state = self.world.state();
+        let wanted = state.wanted(&request.key).cloned();
+        let wanted = wanted.ok_or_else(|| format!("{} is not known here", request.key))?;
+        let before = state.before(&request.key);
+        let look = self.applier.operate(&wanted.desired, wanted.rev, before, &request, now.wall)?;
+        let answer = look.observed.operation.as_ref().map(OperationAsked::from);
+        let answer = serde_json::to_vec(&answer).map_err(|e| e.to_string())?;
+        let item = Item::put(request.key.record_key(), look.observed.encode());
+        // A second request may come before this one is on disk, and must find it.
+        state.decided.insert(request.key, look.observed);
+        Ok(Decision { items: vec![item], answer: answer.into() })
+    }
+}

@@ -1,0 +1,184 @@
+//! The line to the hub: kept up, and what is known of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bowline_drive::{Handle, LinkNews};
+use bowline_types::{LinkId, Wall};
+use bowline_wire::{
+    Backoff, Counters, Dialer, Link, LinkEvent, LinkHandle, Outbound, Reconnector, Transport,
+    TunnelRequest, tunnel,
+};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use crate::clock::{wall, wall_of};
+
+/// How the line stands. A local fact, never a record.
+#[derive(Debug, Default)]
+pub(crate) struct Line {
+    now: Mutex<Standing>,
+    /// Links that came up.
+    ups: AtomicU64,
+    /// Attempts that failed.
+    failures: AtomicU64,
+}
+
+/// How the line stands at one moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Standing {
+    pub(crate) up: Option<Up>,
+    /// Since when it is up, or down.
+    pub(crate) since: Option<Wall>,
+    /// When anything last came in.
+    pub(crate) last_contact: Option<Wall>,
+    /// Why it is down.
+    pub(crate) error: Option<String>,
+}
+
+/// A link that is up.
+#[derive(Clone, Debug)]
+pub(crate) struct Up {
+    pub(crate) link: LinkId,
+    pub(crate) address: String,
+    pub(crate) transport: Transport,
+    pub(crate) version: String,
+    pub(crate) handle: LinkHandle,
+    counters: Arc<Counters>,
+    /// How many frames had come when somebody last looked, and when that was.
+    seen: (u64, Wall),
+}
+
+impl Line {
+    /// Takes note of a link that came or went.
+    pub(crate) fn take(&self, news: &LinkNews, now: Wall) {
+        let mut line = self.now.lock();
+        match news {
+            LinkNews::Up { link, remote, transport, version, opened, counters, handle, .. } => {
+                self.ups.fetch_add(1, Ordering::Relaxed);
+                let up = Up {
+                    link: *link,
+                    address: remote.to_string(),
+                    transport: *transport,
+                    version: version.clone(),
+                    handle: handle.clone(),
+                    counters: counters.clone(),
+                    seen: (0, wall_of(*opened)),
+                };
+                (line.up, line.since, line.error) = (Some(up), Some(now), None);
+            }
+            LinkNews::Down { link, .. } => {
+                let ours = line.up.take_if(|up| up.link == *link);
+                if ours.is_some() {
+                    (line.since, line.last_contact) = (Some(now), Some(now));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn failed(&self, why: String) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        self.now.lock().error = Some(why);
+    }
+
+    /// How it stands. When anything last came in is known as exactly as this is called.
+    pub(crate) fn standing(&self) -> Standing {
+        let mut line = self.now.lock();
+        let heard = line.up.as_mut().map(|up| {
+            let (frames, _) = up.counters.received();
+            if frames != up.seen.0 {
+                up.seen = (frames, wall());
+            }
+            up.seen.1
+        });
+        line.last_contact = heard.or(line.last_contact);
+        line.clone()
+    }
+
+    /// Links that came up after the first one.
+    pub(crate) fn reconnects(&self) -> u64 {
+        self.ups.load(Ordering::Relaxed).saturating_sub(1)
+    }
+
+    pub(crate) fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.now.lock().up.is_some()
+    }
+
+    /// Ends the link that is up, in good order.
+    pub(crate) fn close(&self) {
+        if let Some(up) = &self.now.lock().up {
+            up.handle.close();
+        }
+    }
+}
+
+/// Keeps the line up until it is told to stop. `poke` ends a wait.
+pub(crate) async fn keep(
+    dialer: Dialer,
+    handle: Handle,
+    world: Arc<crate::world::World>,
+    poke: Arc<Notify>,
+    stop: CancellationToken,
+) {
+    let mut reconnector = Reconnector::start(dialer.clone(), Backoff::default());
+    loop {
+        let event = tokio::select! {
+            event = reconnector.next() => event,
+            () = poke.notified() => {
+                reconnector.retry_now();
+                continue;
+            }
+            () = stop.cancelled() => return,
+        };
+        match event {
+            Some(LinkEvent::Up(link)) => attach(link, &dialer, &handle),
+            Some(LinkEvent::Down { end, retry_in }) => {
+                info!(?end, ?retry_in, "the line to the hub is down");
+            }
+            Some(LinkEvent::Failed { error, retry_in }) => {
+                let why = error.chain();
+                warn!(code = error.code().as_str(), error = why, ?retry_in, "no line to the hub");
+                world.line.failed(format!("{}: {why}", error.code().as_str()));
+            }
+            None => return,
+        }
+    }
+}
+
+fn attach(mut link: Link, dialer: &Dialer, handle: &Handle) {
+    if let Some(requests) = link.tunnels.take() {
+        tokio::spawn(tunnels(requests, link.outbound.clone(), dialer.clone()));
+    }
+    let handle = handle.clone();
+    tokio::spawn(async move { handle.attach(link).await });
+}
+
+/// Opens what the hub asks for, each on a stream of its own, until the link is gone.
+async fn tunnels(mut requests: mpsc::Receiver<TunnelRequest>, outbound: Outbound, dialer: Dialer) {
+    while let Some(request) = requests.recv().await {
+        if request.purpose != "echo" {
+            let why = format!("this agent knows no {:?}", request.purpose);
+            let _gone = outbound.refuse_tunnel(&request, &why);
+            continue;
+        }
+        let (dialer, outbound) = (dialer.clone(), outbound.clone());
+        tokio::spawn(async move {
+            match dialer.open_tunnel(&request).await {
+                Ok(open) => {
+                    let echoed = tunnel::echo(open).await;
+                    debug!(id = request.id, ?echoed, "echo done");
+                }
+                Err(error) => {
+                    warn!(error = error.chain(), "a tunnel could not be opened");
+                    let _gone = outbound.refuse_tunnel(&request, &error.to_string());
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,204 @@
+//! Brings what is there to what is wanted, and reports what came of it.
+
+mod report;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline_drive::Handle;
+use bowline_resources::{Absence, ObjectKey};
+use bowline_sync::Node;
+use bowline_types::Wall;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use crate::applier::Applier;
+use crate::clock::{until, wall};
+use crate::plan::{self, Plan, Standing};
+use crate::shelves::Shelves;
+use crate::takeover;
+use crate::world::{Dirty, World};
+
+/// How long to wait after something failed that may not fail again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long to wait for a copy that is not whole yet: its becoming so is no change of its own.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// The one that does the work. Everything it decides is decided by [`plan`] and by the applier.
+pub(crate) struct Reconciler {
+    pub(crate) shelves: Shelves,
+    pub(crate) handle: Handle,
+    pub(crate) world: Arc<World>,
+    pub(crate) applier: Arc<dyn Applier>,
+    pub(crate) absence: Absence,
+    due: Due,
+    sealed: bool,
+    /// Something could not be told yet.
+    unsure: bool,
+}
+
+/// Something that may heal by itself.
+#[derive(Debug)]
+pub(crate) struct Trouble(pub(crate) String);
+
+impl From<bowline_drive::Error> for Trouble {
+    fn from(error: bowline_drive::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// When to look at what again.
+#[derive(Debug, Default)]
+struct Due {
+    at: BTreeSet<(Wall, ObjectKey)>,
+    of: BTreeMap<ObjectKey, Wall>,
+}
+
+impl Due {
+    fn set(&mut self, key: &ObjectKey, at: Option<Wall>) {
+        if let Some(old) = self.of.remove(key) {
+            self.at.remove(&(old, key.clone()));
+        }
+        if let Some(at) = at {
+            self.at.insert((at, key.clone()));
+            self.of.insert(key.clone(), at);
+        }
+    }
+
+    fn take(&mut self, now: Wall) -> Vec<ObjectKey> {
+        let mut out = vec![];
+        while let Some((at, key)) = self.at.first().cloned().filter(|(at, _)| *at <= now) {
+            self.at.remove(&(at, key.clone()));
+            self.of.remove(&key);
+            out.push(key);
+        }
+        out
+    }
+
+    fn next(&self) -> Option<Wall> {
+        self.at.first().map(|(at, _)| *at)
+    }
+}
+
+impl Reconciler {
+    pub(crate) fn new(
+        shelves: Shelves,
+        handle: Handle,
+        world: Arc<World>,
+        applier: Arc<dyn Applier>,
+        absence: Absence,
+    ) -> Self {
+        let due = Due::default();
+        Self { shelves, handle, world, applier, absence, due, sealed: false, unsure: false }
+    }
+
+    /// Works until it is told to stop.
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
+        loop {
+            let wait = self.turn().await;
+            let sleep = tokio::time::sleep(wait.unwrap_or(Duration::from_secs(3600)));
+            tokio::select! {
+                () = self.world.wake.notified() => {}
+                () = sleep => self.look_again(),
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+
+    /// Does all there is to do; says when to come back.
+    async fn turn(&mut self) -> Option<Duration> {
+        let mut dirty = self.world.take_dirty();
+        dirty.keys.extend(self.due.take(wall()));
+        let listed = self.world.state().listed;
+        if !dirty.is_empty()
+            && listed
+            && let Err(Trouble(why)) = self.pass(&dirty).await
+        {
+            warn!(why, "reconciling will be tried again");
+            let mut state = self.world.state();
+            state.dirty.all |= dirty.all;
+            state.dirty.keys.extend(dirty.keys);
+            return Some(PAUSE);
+        }
+        let next = self.due.next().map(until);
+        if self.unsure { Some(next.unwrap_or(AGAIN).min(AGAIN)) } else { next }
+    }
+
+    fn look_again(&mut self) {
+        if std::mem::take(&mut self.unsure) {
+            self.world.state().dirty.all = true;
+        }
+    }
+
+    async fn pass(&mut self, dirty: &Dirty) -> Result<(), Trouble> {
+        self.unsure = !takeover::fill(&self.handle, &self.shelves, &self.world).await?;
+        let mut keys = if dirty.all { self.world.state().keys() } else { dirty.keys.clone() };
+        let mut standing = BTreeMap::new();
+        if !plan::strays(&self.world.state(), &keys).is_empty() {
+            // How many may go is a share of all that is there.
+            keys = self.world.state().keys();
+            standing = self.standing(&keys).await?;
+            self.unsure |= standing.values().any(|s| *s == Standing::Unsure);
+        }
+        let plan = plan::plan(&self.world.state(), &keys, &standing, self.absence);
+        debug!(keys = keys.len(), tasks = plan.tasks.len(), holds = plan.holds.len(), "planned");
+        self.absence.spent += plan.absent;
+        let failed = self.perform(&plan).await;
+        self.report(&keys, &plan, &failed).await?;
+        if dirty.all && !self.sealed {
+            // All that is there has been listed and reported: the shelf is complete.
+            self.handle.seal(self.shelves.observed.clone());
+            self.sealed = true;
+        }
+        Ok(())
+    }
+
+    async fn perform(&self, plan: &Plan) -> BTreeMap<ObjectKey, String> {
+        if plan.tasks.is_empty() {
+            return BTreeMap::new();
+        }
+        let results = self.applier.perform(&plan.tasks).await;
+        let failed = plan.tasks.iter().zip(results).filter_map(|(task, result)| {
+            let why = result.err()?;
+            warn!(key = %task.key(), why, "an object could not be brought to what is wanted");
+            Some((task.key().clone(), why))
+        });
+        failed.collect()
+    }
+
+    /// What the owners' shelves say of objects that are there and that nobody wants.
+    async fn standing(
+        &self,
+        keys: &BTreeSet<ObjectKey>,
+    ) -> Result<BTreeMap<ObjectKey, Standing>, Trouble> {
+        let asked: Vec<_> = {
+            let state = self.world.state();
+            let shelf = |key: &ObjectKey| self.shelves.desired(state.owner_of(key)).clone();
+            plan::strays(&state, keys).into_iter().map(|key| (shelf(&key), key)).collect()
+        };
+        let look = move |node: &Node| {
+            let of = |(shelf, key): (_, ObjectKey)| {
+                let standing = standing_in(node, &shelf, &key);
+                (key, standing)
+            };
+            asked.into_iter().map(of).collect()
+        };
+        Ok(self.handle.with(look).await?)
+    }
+}
+
+fn standing_in(node: &Node, shelf: &bowline_types::ShelfId, key: &ObjectKey) -> Standing {
+    let Some(copy) = node.read(shelf) else { return Standing::Unsure };
+    match copy.map.get(key.record_key().as_str()) {
+        // There, but not readable here, or on its way to the fold.
+        Some(record) if record.is_live() => Standing::Unsure,
+        Some(_) => Standing::Removed,
+        None if copy.place.is_whole() => Standing::Absent,
+        None => Standing::Unsure,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! The shelves that an agent has to do with, who may do what with them, and whose word counts.
+
+use bowline_identity::HeadSigner;
+use bowline_resources::{Owner, RosterEntry, desired_shelf, observed_shelf, roster_shelf};
+use bowline_sync::{Access, Gate, Plan, Recovery, Sealer, Verb};
+use bowline_types::{Interest, NodeId, Prefix, ShelfId, ShelfName, Signature};
+
+/// Every shelf of an agent's world, by what it is for.
+#[derive(Clone, Debug)]
+pub(crate) struct Shelves {
+    pub(crate) me: NodeId,
+    /// What the hub wants here.
+    pub(crate) hub_desired: ShelfId,
+    /// What this agent wants itself, where its own word counts.
+    pub(crate) own_desired: ShelfId,
+    /// What is there, as reported.
+    pub(crate) observed: ShelfId,
+    /// The embedded cluster.
+    pub(crate) live: ShelfId,
+    /// Who is who.
+    pub(crate) roster: ShelfId,
+    /// Key/value.
+    pub(crate) kv: ShelfId,
+}
+
+impl Shelves {
+    pub(crate) fn of(me: &NodeId) -> Self {
+        let name = |text| ShelfName::new(text).expect("a fixed, valid name");
+        Self {
+            me: me.clone(),
+            hub_desired: desired_shelf(me, Owner::Hub),
+            own_desired: desired_shelf(me, Owner::Agent),
+            observed: observed_shelf(me),
+            live: ShelfId::new(me.clone(), name("live")),
+            roster: roster_shelf(),
+            kv: ShelfId::new(NodeId::hub(), name("kv")),
+        }
+    }
+
+    /// The shelf on which this owner says what it wants here.
+    pub(crate) fn desired(&self, owner: Owner) -> &ShelfId {
+        match owner {
+            Owner::Hub => &self.hub_desired,
+            Owner::Agent => &self.own_desired,
+        }
+    }
+
+    /// Own shelves with their plans, in the order in which they are opened.
+    pub(crate) fn plans(&self) -> [(ShelfId, Plan); 3] {
+        [
+            (self.own_desired.clone(), Plan::new(Recovery::Adopt).control()),
+            (self.observed.clone(), Plan::new(Recovery::Relist)),
+            // The cluster is its own truth; nobody takes it, so nobody can prove it wrong.
+            (self.live.clone(), Plan::new(Recovery::Ask).written()),
+        ]
+    }
+
+    /// What is copied from the hub.
+    pub(crate) fn interests(&self, kv: &[Prefix]) -> [(ShelfId, Interest); 3] {
+        let prefix = |key: &str| Prefix::new(key).expect("a key is a prefix");
+        let own_entry = prefix(RosterEntry::key_of(&self.me).as_str());
+        let trust = prefix(crate::trust::KEY);
+        let kv = if kv.is_empty() { Interest::all() } else { kv.iter().cloned().collect() };
+        [
+            (self.roster.clone(), [own_entry, trust].into_iter().collect()),
+            (self.hub_desired.clone(), Interest::all()),
+            (self.kv.clone(), kv),
+        ]
+    }
+}
+
+/// Lets the hub do its part, and nobody anything else.
+pub(crate) struct AgentGate(pub(crate) Shelves);
+
+impl Gate for AgentGate {
+    fn may(&self, peer: &NodeId, verb: Verb, shelf: &ShelfId) -> Access {
+        let hub = NodeId::hub();
+        let of_mine = *shelf == self.0.observed || *shelf == self.0.own_desired;
+        let allowed = *peer == hub
+            && match verb {
+                Verb::Take => of_mine,
+                Verb::Propose => *shelf == self.0.observed,
+                Verb::Feed => shelf.owner == hub,
+                Verb::Stream => true,
+            };
+        if allowed { Access::Full } else { Access::Denied }
+    }
+}
+
+/// Signs this agent's heads.
+pub(crate) struct AgentSealer {
+    pub(crate) me: NodeId,
+    pub(crate) signer: HeadSigner,
+}
+
+impl Sealer for AgentSealer {
+    fn sign(&self, message: &[u8]) -> Signature {
+        Signature(self.signer.sign(message).into())
+    }
+
+    fn verify(&self, from: &NodeId, owner: &NodeId, message: &[u8], signature: &Signature) -> bool {
+        let mine = *owner == self.me;
+        // The hub keeps our heads from before we joined anew, with a key that is gone. It is the root
+        // of our trust and could make us anything it likes; disbelieving it here would only keep us
+        // from learning what we forgot.
+        let hub_says = mine && *from == NodeId::hub();
+        hub_says || (mine && HeadSigner::verify(&self.signer.public(), message, &signature.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate() -> (AgentGate, Shelves) {
+        let shelves = Shelves::of(&NodeId::new("a1").unwrap());
+        (AgentGate(shelves.clone()), shelves)
+    }
+
+    #[test]
+    fn the_hub_may_do_its_part_and_no_more() {
+        let (gate, s) = gate();
+        let hub = NodeId::hub();
+        assert_eq!(gate.may(&hub, Verb::Take, &s.observed), Access::Full);
+        assert_eq!(gate.may(&hub, Verb::Take, &s.own_desired), Access::Full);
+        assert_eq!(gate.may(&hub, Verb::Take, &s.live), Access::Denied);
+        assert_eq!(gate.may(&hub, Verb::Propose, &s.observed), Access::Full);
+        assert_eq!(gate.may(&hub, Verb::Propose, &s.own_desired), Access::Denied);
+        assert_eq!(gate.may(&hub, Verb::Feed, &s.kv), Access::Full);
+        assert_eq!(gate.may(&hub, Verb::Feed, &s.observed), Access::Denied);
+    }
+
+    #[test]
+    fn another_agent_may_do_nothing() {
+        let (gate, s) = gate();
+        let other = NodeId::new("a2").unwrap();
+        for verb in [Verb::Take, Verb::Propose, Verb::Feed, Verb::Stream] {
+            for shelf in [&s.observed, &s.own_desired, &s.live, &s.kv, &s.roster] {
+                assert_eq!(gate.may(&other, verb, shelf), Access::Denied, "{verb:?} {shelf}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_hub_may_show_heads_that_a_former_key_signed_but_nobody_else() {
+        let me = NodeId::new("a1").unwrap();
+        let former = HeadSigner::generate().unwrap();
+        let sealer = AgentSealer { me: me.clone(), signer: HeadSigner::generate().unwrap() };
+        let old = Signature(former.sign(b"head").into());
+        assert!(sealer.verify(&NodeId::hub(), &me, b"head", &old));
+        let other = NodeId::new("a2").unwrap();
+        assert!(!sealer.verify(&other, &me, b"head", &old));
+        assert!(sealer.verify(&other, &me, b"head", &sealer.sign(b"head")));
+        assert!(!sealer.verify(&NodeId::hub(), &other, b"head", &old), "only of our own shelves");
+    }
+}

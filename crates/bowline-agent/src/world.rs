@@ -1,0 +1,184 @@
+//! What the agent knows: what is wanted and by whom, what is there, what was reported.
+//!
+//! Kept up to date on the node's thread, read by the reconciler and the local API. The lock is held
+//! for look-ups only; nothing waits for the hub under it.
+
+mod fold;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bowline_resources::{Desired, Mode, ObjectKey, Observed, Owner, RosterEntry};
+use bowline_types::Rev;
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::Notify;
+
+pub(crate) use fold::Watcher;
+
+use crate::applier::Held;
+use crate::line::Line;
+use crate::news::{About, News};
+
+/// A record on a `desired` shelf.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) desired: Arc<Desired>,
+    pub(crate) rev: Rev,
+}
+
+/// A record on `observed`.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) observed: Observed,
+    pub(crate) rev: Rev,
+}
+
+/// Which keys may need something done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Dirty {
+    /// All of them: whose word counts may have changed, or everything is new.
+    pub(crate) all: bool,
+    /// These.
+    pub(crate) keys: BTreeSet<ObjectKey>,
+}
+
+impl Dirty {
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.all && self.keys.is_empty()
+    }
+}
+
+/// All that is known.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// This agent's entry; none before the hub was ever met.
+    pub(crate) roster: Option<RosterEntry>,
+    /// What the hub wants.
+    pub(crate) hub: BTreeMap<ObjectKey, Wanted>,
+    /// What this agent wants.
+    pub(crate) own: BTreeMap<ObjectKey, Wanted>,
+    /// What is there.
+    pub(crate) live: BTreeMap<ObjectKey, Held>,
+    /// What was reported.
+    pub(crate) observed: BTreeMap<ObjectKey, Seen>,
+    /// Operations that were taken on and are not on disk yet.
+    pub(crate) decided: BTreeMap<ObjectKey, Observed>,
+    /// What has not been looked at since it changed.
+    pub(crate) dirty: Dirty,
+    /// The cluster has said all that is there.
+    pub(crate) listed: bool,
+}
+
+impl State {
+    /// Whose word counts for an object. Before the roster was ever seen, the hub's.
+    pub(crate) fn owner_of(&self, key: &ObjectKey) -> Owner {
+        self.roster.as_ref().map_or(Owner::Hub, |r| r.owner_of(key.namespace.as_deref(), &key.kind))
+    }
+
+    /// What counts as wanted for an object.
+    pub(crate) fn wanted(&self, key: &ObjectKey) -> Option<&Wanted> {
+        self.by(self.owner_of(key)).get(key)
+    }
+
+    /// What one owner wants.
+    pub(crate) fn by(&self, owner: Owner) -> &BTreeMap<ObjectKey, Wanted> {
+        match owner {
+            Owner::Hub => &self.hub,
+            Owner::Agent => &self.own,
+        }
+    }
+
+    /// Every object that somebody wants, reports or has.
+    pub(crate) fn keys(&self) -> BTreeSet<ObjectKey> {
+        let wanted = self.hub.keys().chain(self.own.keys());
+        wanted.chain(self.live.keys()).chain(self.observed.keys()).cloned().collect()
+    }
+
+    /// The last report, or the operation that is about to be one.
+    pub(crate) fn before(&self, key: &ObjectKey) -> Option<&Observed> {
+        self.decided.get(key).or_else(|| self.observed.get(key).map(|s| &s.observed))
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        self.roster.as_ref().map(|r| r.mode).unwrap_or_default()
+    }
+
+    /// Whether what is there is just what is wanted, from the record that says so.
+    fn is_settled(&self, key: &ObjectKey) -> bool {
+        match (self.live.get(key), self.wanted(key)) {
+            (Some(held), Some(w)) => {
+                held.live.of.uid == w.desired.uid
+                    && held.live.of.rev == w.rev
+                    && held.from == self.owner_of(key)
+                    && held.live.object == w.desired.object
+            }
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
+    fn touch(&mut self, key: &ObjectKey) {
+        self.dirty.keys.insert(key.clone());
+    }
+}
+
+/// The agent's knowledge, shared.
+#[derive(Debug, Default)]
+pub(crate) struct World {
+    state: Mutex<State>,
+    /// Something may need to be done.
+    pub(crate) wake: Notify,
+    /// What changed, for those who watch.
+    pub(crate) news: News,
+    /// The line to the hub.
+    pub(crate) line: Line,
+}
+
+impl World {
+    /// Look, and let go at once.
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Takes what has to be looked at.
+    pub(crate) fn take_dirty(&self) -> Dirty {
+        std::mem::take(&mut self.state().dirty)
+    }
+
+    /// Has a look taken at an object again.
+    pub(crate) fn touch(&self, key: &ObjectKey) {
+        self.state().touch(key);
+        self.wake.notify_one();
+    }
+
+    pub(crate) fn live_put(&self, held: Held) {
+        let mut state = self.state();
+        let key = held.live.key.clone();
+        state.live.insert(key.clone(), held);
+        if !state.is_settled(&key) {
+            state.touch(&key);
+            self.wake.notify_one();
+        }
+    }
+
+    pub(crate) fn live_gone(&self, key: &ObjectKey) {
+        let mut state = self.state();
+        state.live.remove(key);
+        if !state.is_settled(key) {
+            state.touch(key);
+            self.wake.notify_one();
+        }
+    }
+
+    pub(crate) fn listed(&self) {
+        let mut state = self.state();
+        state.listed = true;
+        state.dirty.all = true;
+        self.wake.notify_one();
+    }
+
+    /// Something about an object changed.
+    fn told(&self, key: &ObjectKey) {
+        self.news.push(About::Object(key.clone()));
+    }
+}

@@ -1,0 +1,151 @@
+//! The hub is away, frozen, or back.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use bowline_client::Expect;
+use bowline_client::api::KvQuery;
+use bowline_resources::{Health, Mode};
+use bowline_types::{Body, Item, Key};
+
+use crate::stage::*;
+
+const GRACE: Duration = Duration::from_secs(5);
+
+fn healthy(o: &bowline_resources::Observed) -> bool {
+    o.health == Health::Healthy
+}
+
+#[tokio::test]
+async fn an_agent_starts_and_works_without_its_hub_and_reports_later() {
+    let temp = tempfile::tempdir().unwrap();
+    let (hub, agent) = pair(&temp, Mode::Autonomous).await;
+    soon("a report", async {
+        loop {
+            if client(&agent).create_object("-", &object("before", "one")).await.is_ok() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    soon("health", hub.view.report(&key("before"), healthy)).await;
+    agent.drain(GRACE).await;
+    let (root, addr) = hub.stop().await;
+
+    let agent = start(&temp, None).await;
+    let there = client(&agent).object("-", &key("before")).await.unwrap();
+    assert_eq!(there.health(), Health::Healthy);
+    client(&agent).put_object("-", &object("alone", "one"), Expect::Missing).await.unwrap();
+    soon("health", async {
+        while client(&agent).object("-", &key("alone")).await.unwrap().health() != Health::Healthy {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    let doctor = client(&agent).doctor().await.unwrap();
+    assert!(doctor.findings.iter().any(|f| f.about == "link" && f.code.is_some()));
+
+    let hub = Hub::restart(&root, addr).await;
+    agent.retry_now();
+    soon("the report", hub.view.report(&key("alone"), healthy)).await;
+    soon("the object", hub.view.agent_wants(&key("alone"), |_| true)).await;
+    let status = client(&agent).status().await.unwrap();
+    assert!(status.links[0].connected && status.ready);
+}
+
+#[tokio::test]
+async fn a_restart_keeps_everything_and_reports_nothing_anew() {
+    let temp = tempfile::tempdir().unwrap();
+    let (hub, agent) = pair(&temp, Mode::Managed).await;
+    hub.want(&desired("kept", "one")).await;
+    soon("health", hub.view.report(&key("kept"), healthy)).await;
+    let rev = hub.view.report_rev(&key("kept"));
+    agent.drain(GRACE).await;
+    let agent = start(&temp, None).await;
+    soon("the link", hub.view.links(2)).await;
+    assert_eq!(live_spec(&agent, "kept").await.as_deref(), Some("one"));
+    hub.want(&desired("next", "one")).await;
+    soon("health", hub.view.report(&key("next"), healthy)).await;
+    assert_eq!(hub.view.report_rev(&key("kept")), rev, "what was said needs not be said again");
+    assert!(hub.view.gone().is_empty());
+}
+
+#[tokio::test]
+async fn key_value_is_read_here_while_the_hub_is_frozen() {
+    let temp = tempfile::tempdir().unwrap();
+    let (hub, agent) = pair(&temp, Mode::Managed).await;
+    let client = client(&agent);
+    let written = client.kv_put("app/one", "1".into(), Some(0)).await.unwrap();
+    assert_eq!((written.value.as_str(), written.rev > 0), ("1", true));
+    let clash = client.kv_put("app/one", "2".into(), Some(written.rev + 5)).await.unwrap_err();
+    assert!(clash.to_string().contains("BL-1130"), "{clash}");
+    let at = client.kv_put("app/one", "2".into(), Some(written.rev)).await.unwrap();
+    assert_eq!(client.kv_get("app/one").await.unwrap(), at);
+
+    // The hub's node stands still; its connections stay open.
+    let (go_on, frozen) = mpsc::channel::<()>();
+    let (standing, stands) = tokio::sync::oneshot::channel();
+    let node = hub.handle.clone();
+    let still = tokio::spawn(async move {
+        node.with(move |_| {
+            standing.send(()).unwrap();
+            let _released = frozen.recv();
+        })
+        .await
+    });
+    stands.await.unwrap();
+    for _ in 0..50 {
+        assert_eq!(client.kv_get("app/one").await.unwrap().value, "2");
+    }
+    let query = KvQuery { prefix: Some("app/".into()), ..KvQuery::default() };
+    assert_eq!(client.kv_list(&query).await.unwrap().items.len(), 1);
+    assert!(client.objects(&Default::default()).await.unwrap().items.is_empty());
+    drop(go_on);
+    still.await.unwrap().unwrap();
+    assert!(client.kv_delete("app/one", None).await.unwrap().gone);
+    assert!(client.kv_get("app/one").await.unwrap_err().to_string().contains("BL-1112"));
+}
+
+#[tokio::test]
+async fn a_watch_tells_what_changes_and_can_be_taken_up_again() {
+    let temp = tempfile::tempdir().unwrap();
+    let (hub, agent) = pair(&temp, Mode::Managed).await;
+    let item = Item::put(Key::new("app/a").unwrap(), Body::new("1"));
+    hub.handle.write(&kv(), vec![], vec![item]).await.unwrap();
+    let query = bowline_client::api::EventQuery {
+        kinds: Some("object,kv".into()),
+        initial: true,
+        ..Default::default()
+    };
+    let mut events = client(&agent).events(&query).await.unwrap();
+    let mut seen = vec![];
+    hub.want(&desired("seen", "one")).await;
+    let cursor = soon("both", async {
+        loop {
+            let event = events.next().await.unwrap().unwrap();
+            match event.what {
+                bowline_client::api::What::Kv { key, .. } => seen.push(key),
+                bowline_client::api::What::Object { object: Some(o), .. } => {
+                    seen.push(o.key.name.clone());
+                }
+                _ => {}
+            }
+            if ["app/a", "seen"].iter().all(|k| seen.iter().any(|s| s == k)) {
+                return event.cursor;
+            }
+        }
+    })
+    .await;
+    drop(events);
+    let item = Item::put(Key::new("app/b").unwrap(), Body::new("1"));
+    hub.handle.write(&kv(), vec![], vec![item]).await.unwrap();
+    let query = bowline_client::api::EventQuery {
+        kinds: Some("kv".into()),
+        since: Some(cursor),
+        ..Default::default()
+    };
+    let mut events = client(&agent).events(&query).await.unwrap();
+    let event = soon("the next one", events.next()).await.unwrap().unwrap();
+    assert!(matches!(event.what, bowline_client::api::What::Kv { key, .. } if key == "app/b"));
+}

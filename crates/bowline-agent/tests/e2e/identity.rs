@@ -1,0 +1,90 @@
+//! Coming in, staying in, and what is on the ports.
+
+use std::time::Duration;
+
+use bowline_agent::{Agent, Error};
+use bowline_resources::Mode;
+use bowline_wire::tunnel;
+
+use crate::stage::*;
+
+#[tokio::test]
+async fn an_agent_without_a_token_says_what_it_needs() {
+    let temp = tempfile::tempdir().unwrap();
+    let refused = Agent::start(options(temp.path(), None)).await.unwrap_err();
+    assert!(matches!(refused, Error::NotJoined));
+    assert_eq!(refused.code(), "BL-1001");
+}
+
+#[tokio::test]
+async fn a_used_token_lets_nobody_else_in() {
+    let temp = tempfile::tempdir().unwrap();
+    let hub = Hub::start(&temp.path().join("hub")).await;
+    let token = hub.token();
+    let mut first = options(&temp.path().join("first"), None);
+    first.join = Some(token.clone());
+    let _agent = Agent::start(first).await.unwrap();
+    let mut second = options(&temp.path().join("second"), None);
+    second.join = Some(token);
+    assert!(matches!(Agent::start(second).await, Err(Error::Join(_))));
+}
+
+#[tokio::test]
+async fn the_local_api_is_for_this_machine_only() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut open = options(temp.path(), None);
+    open.api = "0.0.0.0:0".parse().unwrap();
+    assert!(matches!(Agent::start(open).await, Err(Error::NotLoopback(_))));
+
+    let (_hub, agent) = pair(&temp, Mode::Managed).await;
+    let foreign = http_from(agent.api, "GET", "/api/v1/status", "", "evil.example").await;
+    assert_eq!(foreign.0, 403);
+    assert!(foreign.1.contains("BL-1105"));
+    assert_eq!(http(agent.api, "GET", "/api/v1/nonsense", "").await.0, 404);
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_due_is_renewed_and_used() {
+    let temp = tempfile::tempdir().unwrap();
+    let hub = Hub::start(&temp.path().join("hub")).await;
+    // Two thirds of it are over before it begins, since certificates begin five minutes back.
+    *hub.door.life.lock() = Duration::from_secs(60);
+    let mut renewing = options(&temp.path().join("a1"), Some(&hub));
+    renewing.renew_check = Duration::from_millis(20);
+    let mut renewals = hub.door.renewals.subscribe();
+    let agent = Agent::start(renewing).await.unwrap();
+    soon("a renewal", renewals.wait_for(|n| *n == 1)).await.unwrap();
+    soon("the new certificate", async {
+        while agent.certificate_until().0 < now().0 + 3_600_000 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    soon("a link", hub.view.link()).await;
+}
+
+#[tokio::test]
+async fn a_tunnel_that_the_hub_asks_for_echoes_and_an_odd_one_is_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    let (hub, _agent) = pair(&temp, Mode::Managed).await;
+    let link = hub.view.link().await;
+    let echo = soon("the tunnel", link.open_tunnel("echo", Default::default())).await.unwrap();
+    let measured = soon("the echo", tunnel::measure(echo, 100_000)).await.unwrap();
+    assert_eq!(measured.bytes, 100_000);
+    let refused = soon("the refusal", link.open_tunnel("shell", Default::default())).await;
+    assert!(refused.unwrap_err().to_string().contains("shell"));
+}
+
+#[tokio::test]
+async fn metrics_and_health_are_on_ports_of_their_own() {
+    let temp = tempfile::tempdir().unwrap();
+    let (_hub, agent) = pair(&temp, Mode::Managed).await;
+    let (status, text) = http(agent.metrics.unwrap(), "GET", "/metrics", "").await;
+    assert_eq!(status, 200);
+    for name in ["bowline_links 1", "bowline_agent_connected 1", "bowline_agent_certificate_expiry"]
+    {
+        assert!(text.contains(name), "{name} in {text}");
+    }
+    assert_eq!(http(agent.health.unwrap(), "GET", "/healthz", "").await.0, 200);
+    assert_eq!(http(agent.health.unwrap(), "GET", "/readyz", "").await.0, 200);
+}

@@ -3,14 +3,17 @@
 //! A command that starts a role (`hub`, `agent`, `dev`, `bench`, `sim`) adds its file beside these and
 //! its line to [`Command`]; its settings come from `crate::config`.
 
+mod agent;
 mod agents;
 mod apply;
 mod backup;
 mod completion;
 mod delete;
 mod describe;
+mod dev;
 mod doctor;
 mod get;
+mod hub;
 mod join_token;
 mod kv;
 mod operate;
@@ -18,7 +21,9 @@ mod ping;
 mod pki;
 mod restore;
 mod revoke;
+mod role;
 mod shelf;
+mod sim;
 mod token;
 mod version;
 
@@ -42,6 +47,12 @@ pub struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    /// Run a hub and some agents in one process, to try things on
+    Dev(dev::Dev),
+    /// Run a hub: the control plane
+    Hub(hub::Hub),
+    /// Run an agent: one in each cluster
+    Agent(agent::Agent),
     /// List objects, agents, key/value, audit, tokens, shelves; or watch what happens
     Get(get::Get),
     /// Show all that is known of one object or agent
@@ -78,6 +89,8 @@ enum Command {
     Ping(ping::Ping),
     /// Say in words what is wrong
     Doctor(doctor::Doctor),
+    /// Run random schedules of faults against the replication core
+    Sim(sim::Sim),
     /// Print versions
     Version(version::Version),
     /// Print a script that completes commands in a shell
@@ -89,6 +102,10 @@ impl Cli {
     pub fn run(self) -> Outcome {
         let connection = &self.connection;
         match self.command {
+            Command::Dev(dev) => dev.run(connection),
+            Command::Hub(hub) => hub.run(connection),
+            Command::Agent(agent) => agent.run(connection),
+            Command::Sim(sim) => sim.run(),
             Command::Get(get) => block_on(get.run(connection)),
             Command::Describe(describe) => block_on(describe.run(connection)),
             Command::Apply(apply) => block_on(apply.run(connection)),

@@ -102,7 +102,11 @@ impl Context {
     }
 }
 
-/// Where the context file is: beside the data, where the environment says, or in the user's folder.
+/// The folder of `bowline dev`, if nobody names another.
+pub const DEV: &str = "bowline-dev";
+
+/// Where the context file is: beside the data, where the environment says, beside the data of a
+/// `bowline dev` that was started here, or in the user's folder.
 pub fn path(data: Option<&Path>, env: impl Fn(&str) -> Option<String>) -> PathBuf {
     if let Some(data) = data {
         return data.join("config.yaml");
@@ -110,6 +114,10 @@ pub fn path(data: Option<&Path>, env: impl Fn(&str) -> Option<String>) -> PathBu
     let set = |name: &str| env(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     if let Some(path) = set("BOWLINE_CONFIG") {
         return path;
+    }
+    let dev = Path::new(DEV).join("config.yaml");
+    if dev.is_file() {
+        return dev;
     }
     let home = || set("HOME").unwrap_or_default().join(".config");
     set("XDG_CONFIG_HOME").unwrap_or_else(home).join("bowline").join("config.yaml")

@@ -1,0 +1,125 @@
+//! `bowline agent`: one in each cluster.
+
+use std::path::Path;
+
+use bowline_agent::{Agent as Running, AgentOptions};
+use bowline_resources::Absence;
+use bowline_types::{NodeId, Prefix};
+use bowline_wire::{Preference, ProxyRules};
+use clap::Args;
+use serde_json::json;
+
+use super::role::{self, Settings, Signals, Word};
+use crate::config::{self, Transport};
+use crate::connect::Connection;
+use crate::failure::{Failure, Outcome, chain};
+use crate::print;
+
+/// How long links and requests may take to end.
+const GRACE: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Run an agent
+#[derive(Args, Debug)]
+pub(super) struct Agent {
+    #[command(flatten)]
+    settings: Settings,
+    /// A join token, or a file with one; needed once
+    #[arg(long, value_name = "TOKEN", env = "BOWLINE_JOIN", hide_env_values = true)]
+    join: Option<String>,
+    /// The hub, HOST:PORT, if not where the join token said
+    #[arg(long, value_name = "ADDR")]
+    hub: Option<String>,
+    /// The name that the agent must have
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Where its own API listens
+    #[arg(long, value_name = "ADDR")]
+    api: Option<String>,
+    /// Where Prometheus reads, or off
+    #[arg(long, value_name = "ADDR")]
+    metrics: Option<String>,
+    /// Where probes ask, or off
+    #[arg(long, value_name = "ADDR")]
+    health: Option<String>,
+    /// How to reach the hub: auto, http2 or websocket
+    #[arg(long, value_name = "KIND")]
+    transport: Option<String>,
+    /// A prefix of kv to copy, instead of all; may be repeated
+    #[arg(long = "kv-prefix", value_name = "PREFIX")]
+    kv_prefixes: Vec<String>,
+}
+
+impl Agent {
+    pub(super) fn run(self, connection: &Connection) -> Outcome {
+        let mut flags = role::given(&[
+            ("join", &self.join),
+            ("hub", &self.hub),
+            ("name", &self.name),
+            ("api", &self.api),
+            ("metrics", &self.metrics),
+            ("health", &self.health),
+            ("transport", &self.transport),
+        ]);
+        if !self.kv_prefixes.is_empty() {
+            flags.push(("kv.prefixes".into(), json!(self.kv_prefixes)));
+        }
+        let settings = self.settings.load::<config::Agent>(connection.data.as_deref(), flags)?;
+        let Some(settings) = settings else { return Ok(()) };
+        role::log(&settings.log)?;
+        role::block_on(serve(settings))
+    }
+}
+
+async fn serve(settings: config::Agent) -> Outcome {
+    let mut signals = Signals::new()?;
+    let agent = Running::start(options(&settings)?).await.map_err(failed)?;
+    print::out(&format!("ready: agent {}, API on http://{}\n", agent.name, agent.api))?;
+    loop {
+        match signals.next().await {
+            Word::Reload => match agent.reload() {
+                Ok(_) => tracing::info!("certificates read again"),
+                Err(error) => tracing::error!(error = %chain(&error), "certificates kept as they were"),
+            },
+            Word::Drain => break,
+        }
+    }
+    agent.drain(GRACE).await;
+    Ok(())
+}
+
+pub(super) fn failed(error: bowline_agent::Error) -> Failure {
+    Failure::new(chain(&error))
+}
+
+fn options(settings: &config::Agent) -> Outcome<AgentOptions> {
+    let mut options = AgentOptions::new(&settings.data);
+    let name = settings.name.as_deref().map(NodeId::new).transpose();
+    options.name = name.map_err(|e| Failure::usage(e.to_string()))?;
+    options.hubs = settings.hub.iter().cloned().collect();
+    options.join = settings.join.as_deref().map(token).transpose()?;
+    options.labels.clone_from(&settings.labels);
+    options.transport = match settings.transport {
+        Transport::Auto => Preference::Auto,
+        Transport::Http2 => Preference::Http2,
+        Transport::Websocket => Preference::WebSocket,
+    };
+    if let Some(proxy) = &settings.proxy {
+        options.proxy = ProxyRules::new(proxy, "");
+    }
+    let prefixes = settings.kv.prefixes.iter().map(|p| Prefix::new(p)).collect();
+    options.kv_prefixes = Result::<Vec<_>, _>::map_err(prefixes, |e| Failure::usage(e.to_string()))?;
+    options.api = settings.api.address().ok_or_else(|| Failure::usage("api cannot be off"))?;
+    options.metrics = settings.metrics.address();
+    options.health = settings.health.address();
+    options.absence = Absence { percent: settings.absence_share.into(), ..Absence::default() };
+    Ok(options)
+}
+
+/// A token, or what is in the file of that name.
+fn token(text: &str) -> Outcome<String> {
+    if !Path::new(text).is_file() {
+        return Ok(text.to_owned());
+    }
+    let read = std::fs::read_to_string(text);
+    read.map(|t| t.trim().to_owned()).map_err(|e| Failure::new(format!("reading {text}: {e}")))
+}

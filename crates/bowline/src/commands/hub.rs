@@ -1,0 +1,111 @@
+//! `bowline hub`: the control plane.
+
+use std::path::Path;
+
+use bowline_hub::{Hub as Running, HubOptions};
+use clap::Args;
+use serde_json::json;
+
+use super::role::{self, Settings, Signals, Word};
+use crate::config;
+use crate::connect::Connection;
+use crate::context::{Context, File};
+use crate::failure::{Failure, Outcome, chain};
+use crate::print;
+
+/// Run a hub
+#[derive(Args, Debug)]
+pub(super) struct Hub {
+    #[command(flatten)]
+    settings: Settings,
+    /// Where agents connect
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// Where people and programs connect
+    #[arg(long, value_name = "ADDR")]
+    api: Option<String>,
+    /// Where Prometheus reads, or off
+    #[arg(long, value_name = "ADDR")]
+    metrics: Option<String>,
+    /// Where probes ask, or off
+    #[arg(long, value_name = "ADDR")]
+    health: Option<String>,
+    /// A name or address that the hub's certificate is good for; may be repeated
+    #[arg(long, value_name = "NAME")]
+    san: Vec<String>,
+    /// A file with your own CA, certificate and key as PEM, instead of one made here
+    #[arg(long = "with-ca", value_name = "FILE")]
+    own_ca: Option<std::path::PathBuf>,
+}
+
+impl Hub {
+    pub(super) fn run(self, connection: &Connection) -> Outcome {
+        let mut flags = role::given(&[
+            ("listen", &self.listen),
+            ("api", &self.api),
+            ("metrics", &self.metrics),
+            ("health", &self.health),
+        ]);
+        if !self.san.is_empty() {
+            flags.push(("san".into(), json!(self.san)));
+        }
+        let settings = self.settings.load::<config::Hub>(connection.data.as_deref(), flags)?;
+        let Some(settings) = settings else { return Ok(()) };
+        role::log(&settings.log)?;
+        role::open_files();
+        let ca = self.own_ca.as_deref().map(read).transpose()?;
+        role::block_on(serve(settings, ca))
+    }
+}
+
+fn read(path: &Path) -> Outcome<String> {
+    std::fs::read_to_string(path)
+        .map_err(|e| Failure::new(format!("reading {}: {e}", path.display())))
+}
+
+async fn serve(settings: config::Hub, ca: Option<String>) -> Outcome {
+    let mut signals = Signals::new()?;
+    let hub = start(&settings, ca).await?;
+    let at = hub.addresses;
+    print::out(&format!("ready: hub for agents on {}, API on https://{}\n", at.agents, at.api))?;
+    loop {
+        match signals.next().await {
+            Word::Reload => match hub.reload() {
+                Ok(()) => tracing::info!("certificates read again"),
+                Err(error) => tracing::error!(error = %chain(&error), "certificates kept as they were"),
+            },
+            Word::Drain => break,
+        }
+    }
+    hub.drain().await;
+    Ok(())
+}
+
+/// Starts a hub and writes its context file.
+pub(super) async fn start(settings: &config::Hub, ca: Option<String>) -> Outcome<Running> {
+    let mut options = HubOptions::new(&settings.data);
+    let port = |name: &str, listen: config::Listen| {
+        listen.address().ok_or_else(|| Failure::usage(format!("{name} cannot be off")))
+    };
+    options.agents = port("listen", settings.listen)?;
+    options.api = port("api", settings.api)?;
+    options.metrics = settings.metrics.address();
+    options.health = settings.health.address();
+    options.sans.splice(0..0, settings.san.iter().cloned());
+    options.ca = ca;
+    options.audit_age = settings.audit.retention.0;
+    let hub = Running::start(options).await.map_err(|e| Failure::new(chain(&e)))?;
+    let host = settings.san.first().map_or("localhost", String::as_str);
+    let file = settings.data.join("config.yaml");
+    let mut contexts = File::read(&file)?;
+    let known = contexts.pick(Some("hub")).and_then(|c| c.token.clone());
+    contexts.set(Context {
+        name: "hub".into(),
+        server: format!("https://{host}:{}", hub.addresses.api.port()),
+        ca: Some(hub.trust()),
+        token: hub.first_token.clone().or(known),
+        ..Context::default()
+    });
+    contexts.write(&file).map_err(|e| Failure::new(format!("writing {}: {e}", file.display())))?;
+    Ok(hub)
+}

@@ -1,0 +1,134 @@
+//! What the commands that start a role share: settings, logs, signals.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::config::{Layers, Loaded, Log, LogFormat, Role};
+use crate::failure::{Failure, Outcome, chain};
+use crate::print;
+
+/// Flags of every role.
+#[derive(Args, Debug, Default)]
+pub(super) struct Settings {
+    /// A YAML file with the role's settings
+    #[arg(long, value_name = "FILE", env = "BOWLINE_SETTINGS")]
+    config: Option<PathBuf>,
+    /// A preset: edge, node or cluster
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// What is logged: info, or by module
+    #[arg(long, value_name = "FILTER")]
+    log_level: Option<String>,
+    /// How it is logged: text or json
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
+    /// Check the settings and end
+    #[arg(long)]
+    check_config: bool,
+    /// Print the settings in effect, each with where it came from, and end
+    #[arg(long)]
+    dump_config: bool,
+}
+
+impl Settings {
+    /// The settings, or none if they were only to be looked at.
+    pub(super) fn load<R: Role>(
+        &self,
+        data: Option<&Path>,
+        mut flags: Vec<(String, Value)>,
+    ) -> Outcome<Option<R>>
+    where
+        Loaded<R>: Sized,
+    {
+        flags.extend(data.map(|d| ("data".to_owned(), json!(d))));
+        let texts = [
+            ("profile", &self.profile),
+            ("log.level", &self.log_level),
+            ("log.format", &self.log_format),
+        ];
+        flags.extend(texts.into_iter().filter_map(|(k, v)| Some((k.to_owned(), json!(v.as_ref()?)))));
+        let failed = |e: crate::config::Error| Failure::usage(chain(&e));
+        let loaded = Layers::read(self.config.as_deref(), flags).map_err(failed)?;
+        let loaded = loaded.load::<R>().map_err(failed)?;
+        if self.dump_config {
+            print::out(&loaded.dump())?;
+            return Ok(None);
+        }
+        if self.check_config {
+            print::out("the settings are good\n")?;
+            return Ok(None);
+        }
+        Ok(Some(loaded.settings))
+    }
+}
+
+/// Flags that are set, by the path of their setting.
+pub(super) fn given(flags: &[(&str, &Option<String>)]) -> Vec<(String, Value)> {
+    let set = flags.iter().filter_map(|(k, v)| Some(((*k).to_owned(), json!(v.as_ref()?))));
+    set.collect()
+}
+
+/// Starts logging to standard error.
+pub(super) fn log(settings: &Log) -> Outcome {
+    let filter = tracing_subscriber::EnvFilter::try_new(&settings.level)
+        .map_err(|e| Failure::usage(format!("log.level {:?}: {e}", settings.level)))?;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Whoever started logging before this keeps it: a role inside a test, say.
+    let _taken = match settings.format {
+        LogFormat::Text => builder.with_ansi(print::colour()).try_init(),
+        LogFormat::Json => builder.json().try_init(),
+    };
+    Ok(())
+}
+
+/// Runs a role on all cores.
+pub(super) fn block_on<T>(work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|e| Failure::new(format!("starting the runtime: {e}")))?.block_on(work)
+}
+
+/// What a running role is told from outside.
+pub(super) enum Word {
+    /// SIGHUP: read certificates again.
+    Reload,
+    /// SIGTERM or SIGINT: end in good order.
+    Drain,
+}
+
+/// Listens for signals.
+pub(super) struct Signals {
+    hup: Signal,
+    term: Signal,
+    int: Signal,
+}
+
+impl Signals {
+    pub(super) fn new() -> Outcome<Self> {
+        let on = |kind| signal(kind).map_err(|e| Failure::new(format!("listening for signals: {e}")));
+        Ok(Self {
+            hup: on(SignalKind::hangup())?,
+            term: on(SignalKind::terminate())?,
+            int: on(SignalKind::interrupt())?,
+        })
+    }
+
+    pub(super) async fn next(&mut self) -> Word {
+        tokio::select! {
+            _ = self.hup.recv() => Word::Reload,
+            _ = self.term.recv() => Word::Drain,
+            _ = self.int.recv() => Word::Drain,
+        }
+    }
+}
+
+/// Lets as many files be open as the system allows: a link is a file.
+pub(super) fn open_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // The soft limit is only ever raised to the hard one.
+    let _refused = setrlimit(Resource::Nofile, limit);
+}

@@ -1,0 +1,363 @@
+//! Real processes on loopback: a hub, agents, the command line, and a line between them that can
+//! be cut.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// How long anything may take on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A running role. Killed when dropped.
+pub(crate) struct Role {
+    child: Child,
+    /// What it said when it was ready.
+    pub(crate) ready: String,
+}
+
+impl Role {
+    fn start(args: &[&str], log: &Path) -> Self {
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_bowline"))
+            .args(args)
+            .env_remove("HTTPS_PROXY")
+            .env_remove("https_proxy")
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let ready = out.lines().map_while(Result::ok).find(|l| l.starts_with("ready:"));
+        let ready = ready.unwrap_or_else(|| panic!("{args:?} ended before it was ready"));
+        Self { child, ready }
+    }
+
+    /// `kill -9`.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM, and wait for the end.
+    pub(crate) fn drain(mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        assert!(self.child.wait().unwrap().success(), "did not end in good order");
+    }
+}
+
+impl Drop for Role {
+    fn drop(&mut self) {
+        let _gone = (self.child.kill(), self.child.wait());
+    }
+}
+
+/// A port in a ready line.
+fn port(ready: &str, after: &str) -> u16 {
+    let rest = ready.split_once(after).unwrap_or_else(|| panic!("{ready:?} lacks {after:?}")).1;
+    let address: String = rest.trim_start_matches("https://").trim_start_matches("http://").to_owned();
+    let address = address.split([',', ' ', '\n']).next().unwrap();
+    address.rsplit_once(':').unwrap().1.parse().unwrap()
+}
+
+/// A folder with a hub in it, and agents that reach it through lines that can be cut.
+pub(crate) struct Stage {
+    dir: tempfile::TempDir,
+    transport: &'static str,
+    hub_port: u16,
+    api_port: u16,
+    hub: Option<Role>,
+}
+
+impl Stage {
+    /// A hub that runs.
+    pub(crate) fn new(transport: &'static str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut stage = Self { dir, transport, hub_port: 0, api_port: 0, hub: None };
+        stage.start_hub();
+        stage
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Starts the hub, on the ports that it had.
+    pub(crate) fn start_hub(&mut self) {
+        let data = self.path("hub");
+        let (listen, api) =
+            (format!("127.0.0.1:{}", self.hub_port), format!("127.0.0.1:{}", self.api_port));
+        let args = ["hub", "--data", data.to_str().unwrap(), "--listen", &listen, "--api", &api];
+        let args = [&args[..], &["--metrics", "off", "--health", "off"]].concat();
+        let hub = Role::start(&args, &self.path("hub.log"));
+        self.hub_port = port(&hub.ready, "for agents on ");
+        self.api_port = port(&hub.ready, "API on ");
+        self.hub = Some(hub);
+    }
+
+    /// `kill -9` of the hub.
+    pub(crate) fn kill_hub(&mut self) {
+        self.hub.take().unwrap().kill();
+    }
+
+    /// The hub ends in good order.
+    pub(crate) fn drain_hub(&mut self) {
+        self.hub.take().unwrap().drain();
+    }
+
+    /// Puts the hub's folder where `name` says, or back.
+    pub(crate) fn copy_hub(&self, from: &str, to: &str) {
+        let _none = std::fs::remove_dir_all(self.path(to));
+        let status = Command::new("cp").arg("-a").args([self.path(from), self.path(to)]).status();
+        assert!(status.unwrap().success());
+    }
+
+    /// An agent that joins, over a line that can be cut.
+    pub(crate) fn join(&self, name: &str, mode: &str) -> Agent {
+        let token = self.ok(&["join-token", name, "--mode", mode]);
+        let line = Line::new(self.hub_port);
+        let mut agent = Agent {
+            name: name.to_owned(),
+            data: self.path(name),
+            log: self.path(&format!("{name}.log")),
+            line,
+            transport: self.transport,
+            api_port: 0,
+            role: None,
+        };
+        agent.start(Some(token.trim()));
+        agent
+    }
+
+    /// Runs the command line against the hub.
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
+        let data = self.path("hub");
+        Command::new(env!("CARGO_BIN_EXE_bowline"))
+            .args(["--data", data.to_str().unwrap()])
+            .args(args)
+            .output()
+            .unwrap()
+    }
+
+    /// Runs a command that must work, and gives what it printed.
+    pub(crate) fn ok(&self, args: &[&str]) -> String {
+        let out = self.run(args);
+        let err = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "bowline {args:?}: {err}{}", self.logs());
+        String::from_utf8(out.stdout).unwrap()
+    }
+
+    /// Applies an object to an agent.
+    pub(crate) fn apply(&self, agent: &str, name: &str, image: &str) {
+        let file = self.path(&format!("{name}.yaml"));
+        std::fs::write(&file, manifest(name, image)).unwrap();
+        self.ok(&["apply", "--agent", agent, "-f", file.to_str().unwrap()]);
+    }
+
+    /// What the hub knows of an agent's objects, by name.
+    pub(crate) fn objects(&self, agent: &str) -> Vec<Value> {
+        let out = self.run(&["get", "objects", "-A", "--agent", agent, "-o", "json"]);
+        if !out.status.success() {
+            return vec![];
+        }
+        items(&out.stdout)
+    }
+
+    /// Waits until an object of that image is healthy.
+    pub(crate) fn healthy(&self, agent: &str, name: &str, image: &str) {
+        self.until(&format!("{name} at {agent} runs {image}"), || {
+            self.objects(agent).iter().any(|o| {
+                o["object"]["metadata"]["name"] == name
+                    && o["object"]["spec"]["image"] == image
+                    && o["report"]["current"] == true
+                    && o["report"]["health"] == "Healthy"
+            })
+        });
+    }
+
+    /// Waits until an object is gone.
+    pub(crate) fn gone(&self, agent: &str, name: &str) {
+        self.until(&format!("{name} at {agent} is gone"), || {
+            let out = self.run(&["get", "objects", "-A", "--agent", agent, "-o", "json"]);
+            out.status.success()
+                && items(&out.stdout).iter().all(|o| o["object"]["metadata"]["name"] != name)
+        });
+    }
+
+    /// Waits until the hub says that an agent is connected, or is not.
+    pub(crate) fn connected(&self, agent: &str, up: bool) {
+        self.until(&format!("{agent} connected: {up}"), || {
+            let out = self.run(&["agents", "list", "-o", "json"]);
+            items(&out.stdout).iter().any(|a| a["name"] == agent && a["connected"] == up)
+        });
+    }
+
+    /// Waits for something that must come true.
+    pub(crate) fn until(&self, what: &str, mut done: impl FnMut() -> bool) {
+        let began = Instant::now();
+        while !done() {
+            assert!(began.elapsed() < PATIENCE, "still not: {what}{}", self.logs());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn logs(&self) -> String {
+        let entries = std::fs::read_dir(self.dir.path()).unwrap().map(Result::unwrap);
+        let logs = entries.filter(|e| e.path().extension().is_some_and(|x| x == "log"));
+        let tail = |e: std::fs::DirEntry| {
+            let text = std::fs::read_to_string(e.path()).unwrap_or_default();
+            let lines: Vec<_> = text.lines().rev().take(15).collect();
+            let lines: Vec<_> = lines.into_iter().rev().collect();
+            format!("\n--- {}\n{}", e.file_name().to_string_lossy(), lines.join("\n"))
+        };
+        logs.map(tail).collect()
+    }
+}
+
+fn items(json: &[u8]) -> Vec<Value> {
+    let value: Value = serde_json::from_slice(json).unwrap_or_default();
+    let list = value.get("items").cloned().unwrap_or(value);
+    list.as_array().cloned().unwrap_or_default()
+}
+
+/// An object that becomes healthy at once.
+pub(crate) fn manifest(name: &str, image: &str) -> String {
+    format!(
+        "apiVersion: example.com/v1\nkind: Service\nmetadata:\n  name: {name}\n  namespace: default\n  \
+         annotations:\n    simulated.bowline.io/delay: 0s\nspec:\n  image: {image}\n"
+    )
+}
+
+/// An agent, and its line to the hub.
+pub(crate) struct Agent {
+    /// Its name.
+    pub(crate) name: String,
+    data: PathBuf,
+    log: PathBuf,
+    /// Its line.
+    pub(crate) line: Line,
+    transport: &'static str,
+    api_port: u16,
+    role: Option<Role>,
+}
+
+impl Agent {
+    fn start(&mut self, join: Option<&str>) {
+        let (hub, api) = (format!("localhost:{}", self.line.port), format!("127.0.0.1:{}", self.api_port));
+        let data = self.data.to_str().unwrap();
+        let mut args = vec!["agent", "--data", data, "--hub", &hub, "--api", &api];
+        args.extend(["--metrics", "off", "--health", "off", "--transport", self.transport]);
+        if let Some(token) = join {
+            args.extend(["--join", token]);
+        }
+        let role = Role::start(&args, &self.log);
+        self.api_port = port(&role.ready, "API on ");
+        self.role = Some(role);
+    }
+
+    /// Starts it again, on what it has.
+    pub(crate) fn restart(&mut self) {
+        self.start(None);
+    }
+
+    /// `kill -9`.
+    pub(crate) fn kill(&mut self) {
+        self.role.take().unwrap().kill();
+    }
+
+    /// Ends it in good order.
+    pub(crate) fn drain(&mut self) {
+        self.role.take().unwrap().drain();
+    }
+
+    /// Runs the command line against the agent's own API.
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_bowline"))
+            .arg(format!("--at-agent=http://127.0.0.1:{}", self.api_port))
+            .args(args)
+            .output()
+            .unwrap()
+    }
+
+    /// Runs a command that must work, at the agent.
+    pub(crate) fn ok(&self, args: &[&str]) -> String {
+        let out = self.run(args);
+        let err = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "at {}: bowline {args:?}: {err}", self.name);
+        String::from_utf8(out.stdout).unwrap()
+    }
+
+    /// Applies an object at the agent.
+    pub(crate) fn apply(&self, name: &str, image: &str) {
+        let file = self.data.join(format!("{name}.yaml"));
+        std::fs::write(&file, manifest(name, image)).unwrap();
+        self.ok(&["apply", "-f", file.to_str().unwrap()]);
+    }
+}
+
+/// A line that can be cut: a proxy that copies bytes while it is whole.
+pub(crate) struct Line {
+    /// Where the agent connects.
+    pub(crate) port: u16,
+    state: Arc<LineState>,
+}
+
+struct LineState {
+    cut: AtomicBool,
+    open: Mutex<Vec<TcpStream>>,
+}
+
+impl Line {
+    fn new(to: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let state = Arc::new(LineState { cut: AtomicBool::new(false), open: Mutex::default() });
+        let shared = state.clone();
+        std::thread::spawn(move || {
+            for from in listener.incoming().map_while(Result::ok) {
+                if shared.cut.load(Ordering::SeqCst) {
+                    continue;
+                }
+                let Ok(onward) = TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], to))) else {
+                    continue;
+                };
+                let mut open = shared.open.lock().unwrap();
+                open.extend([from.try_clone().unwrap(), onward.try_clone().unwrap()]);
+                copy(from.try_clone().unwrap(), onward.try_clone().unwrap());
+                copy(onward, from);
+            }
+        });
+        Self { port, state }
+    }
+
+    /// Everything that goes over the line breaks, and nothing gets through.
+    pub(crate) fn cut(&self) {
+        self.state.cut.store(true, Ordering::SeqCst);
+        for stream in self.state.open.lock().unwrap().drain(..) {
+            let _closed = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// The line is whole again.
+    pub(crate) fn heal(&self) {
+        self.state.cut.store(false, Ordering::SeqCst);
+    }
+}
+
+fn copy(mut from: TcpStream, mut to: TcpStream) {
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; 64 << 10];
+        while let Ok(n) = from.read(&mut buffer) {
+            if n == 0 || to.write_all(&buffer[..n]).is_err() {
+                break;
+            }
+        }
+        let _closed = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+    });
+}

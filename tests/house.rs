@@ -23,6 +23,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("bowline-hub", 4),
     ("bowline-agent", 4),
     ("bowline-sim", 4),
+    ("bowline-load", 4),
     ("bowline", 5),
     ("bowline-bench", 6),
     ("bowline-tests", 6),

@@ -1,0 +1,50 @@
+//! The cases by name.
+
+mod idle_agents;
+mod reconnect_storm;
+mod updates_in;
+
+use std::pin::Pin;
+
+use anyhow::{Context as _, Result};
+
+use crate::outcome::Outcome;
+use crate::stage::say;
+
+type Running = Pin<Box<dyn Future<Output = Result<Outcome>>>>;
+
+/// Every case: its name, what it is about, and the case.
+const CASES: &[(&str, &str, fn() -> Running)] = &[
+    ("idle-agents", "memory of the hub for each idle agent", || Box::pin(idle_agents::run())),
+    ("updates-in", "reports of 500 bytes a second into the hub", || Box::pin(updates_in::run())),
+    ("reconnect-storm", "a restarted hub until all are back", || Box::pin(reconnect_storm::run())),
+];
+
+/// Lists the cases.
+#[expect(clippy::print_stdout, reason = "the answer")]
+pub(crate) fn list() -> Result<()> {
+    for (name, about, _) in CASES {
+        println!("{name:18} {about}");
+    }
+    Ok(())
+}
+
+/// Runs one.
+#[expect(clippy::print_stdout, reason = "the answer")]
+pub(crate) async fn one(name: &str) -> Result<()> {
+    let case = CASES.iter().find(|c| c.0 == name);
+    let case = case.with_context(|| format!("there is no {name}: see --list"))?;
+    let outcome = (case.2)().await?;
+    println!("{}", serde_json::to_string(&outcome)?);
+    Ok(())
+}
+
+/// Runs all, and writes what came of it down.
+pub(crate) async fn all() -> Result<()> {
+    let mut outcomes = vec![];
+    for (name, about, case) in CASES {
+        say(&format!("{name}: {about}"));
+        outcomes.push(case().await.with_context(|| format!("measuring {name}"))?);
+    }
+    Ok(())
+}

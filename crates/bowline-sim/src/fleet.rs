@@ -1,9 +1,31 @@
 //! The fleet that schedules are run against: a hub and three agents, two of them with a mesh edge.
 
-use bowline_sync::Recovery;
+use bowline_sync::{Limits, Plan, Recovery};
 use bowline_types::{Interest, NodeId, ShelfId};
+use serde::{Deserialize, Serialize};
 
-use crate::world::{World, all, interest, key, node, shelf};
+use crate::world::{TIGHT, World, all, interest, key, node, shelf};
+
+/// What the limits of a fleet are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Weather {
+    /// A handful of records needs several feeds and batches and fills a window.
+    #[default]
+    Tight,
+    /// A few feeds at most, and copies that are late on disk.
+    Roomy,
+}
+
+impl Weather {
+    fn limits(self) -> Limits {
+        match self {
+            Self::Tight => TIGHT,
+            Self::Roomy => {
+                Limits { feed: 400, window: 4000, total: 9000, spell_out: 2, batch: 2000, late: 50 }
+            }
+        }
+    }
+}
 
 /// Who may be linked: the hub to each agent, and two agents to each other.
 pub const LINKS: [(u32, u32); 4] = [(0, 1), (0, 2), (0, 3), (1, 2)];
@@ -20,9 +42,20 @@ pub(crate) fn shelves() -> Vec<(ShelfId, Recovery)> {
 }
 
 /// A fleet with slow disks, in which everybody wants what its role makes it want.
-pub fn fleet() -> World {
+pub fn fleet(weather: Weather) -> World {
     let shelves = shelves();
-    let mut world = World::new(4, &shelves);
+    // Some go first, and some collect by themselves as soon as a few keys are gone.
+    let plans = shelves.iter().map(|(s, recovery)| {
+        let plan = Plan::new(*recovery);
+        let plan = match s.name.as_str() {
+            "desired" => plan.control(),
+            "service" => Plan { tombstones: 150, ..plan.written() },
+            _ => plan,
+        };
+        (s.clone(), plan)
+    });
+    let plans: Vec<_> = plans.collect();
+    let mut world = World::new(4, &shelves).with(weather.limits(), &plans);
     world.prompt_disks = false;
     for (s, _) in shelves.iter().filter(|s| s.1 == Recovery::Relist) {
         let pin = bowline_types::Body::new("0");

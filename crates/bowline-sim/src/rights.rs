@@ -7,7 +7,10 @@ use bowline_types::{Interest, NodeId, ShelfId, Signature};
 
 /// What the gate of every node knows: whatever is not narrowed is allowed.
 #[derive(Clone, Debug, Default)]
-pub struct Rights(Arc<Mutex<Vec<(NodeId, Verb, ShelfId, Interest)>>>);
+pub struct Rights(Arc<Mutex<Vec<Narrowed>>>);
+
+/// Who may have for what of which shelf no more than this.
+type Narrowed = (NodeId, Verb, ShelfId, Interest);
 
 impl Rights {
     /// From now on the peer may have no more of the shelf than this, for that verb.

@@ -4,7 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::schedule::{Schedule, run};
+use crate::perform::run;
+use crate::schedule::Schedule;
+use crate::world::World;
 
 /// What was checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,21 +39,20 @@ pub fn run_seed(seed: u64) -> Result<Tally, Failure> {
 
 /// Runs a schedule, catching what the checks say.
 pub(crate) fn run_schedule(schedule: &Schedule) -> Result<Tally, Failure> {
-    let result = catch_unwind(AssertUnwindSafe(|| run(schedule)));
-    match result {
-        Ok(world) => Ok(Tally {
-            seeds: 1,
-            checks: world.oracle.checks,
-            promised: world.oracle.promised,
-            judged: world.judged.len() as u64,
-            absent: world.oracle.absent,
-        }),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().cloned();
-            let says = text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
-            Err(Failure { seed: schedule.seed, says: says.unwrap_or_default() })
-        }
-    }
+    let result = catch_unwind(AssertUnwindSafe(|| Tally::of(&run(schedule))));
+    result.map_err(|panic| Failure { seed: schedule.seed, says: said(panic.as_ref()) })
+}
+
+/// The words of a failed check.
+pub(crate) fn said(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned())).unwrap_or_default()
+}
+
+/// Lets checks fail without a word on stderr: what they say is in the [`Failure`]. For programs
+/// that do nothing but run schedules, since it is for the whole process.
+pub fn hush() {
+    std::panic::set_hook(Box::new(|_| {}));
 }
 
 /// Runs `count` seeds from `from` on `threads` threads; ends at the first failure.
@@ -91,6 +92,16 @@ pub fn run_seeds(
 }
 
 impl Tally {
+    pub(crate) fn of(world: &World) -> Self {
+        Self {
+            seeds: 1,
+            checks: world.oracle.checks,
+            promised: world.oracle.promised,
+            judged: world.judged.len() as u64,
+            absent: world.oracle.absent,
+        }
+    }
+
     fn add(&mut self, other: Self) {
         self.seeds += other.seeds;
         self.checks += other.checks;

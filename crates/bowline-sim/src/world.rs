@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use bowline_sync::{Action, Event, Frame, Limits, Node, Plan, Recovery, Status, Tag, WriteError};
+use bowline_sync::{Action, Event, Frame, Limits, Node, Plan, Recovery, Tag, WriteError};
 use bowline_types::{
-    Batch, Body, Cursor, Guard, Image, Interest, Item, Key, LinkId, Mono, NodeId, Now, Prefix,
-    ShelfId, ShelfName, Slot, Term, Verdict, Wall,
+    Batch, Body, Cursor, Image, Interest, Item, Key, LinkId, Mono, NodeId, Now, Prefix, ShelfId,
+    ShelfName, Slot, Term, Verdict, Wall,
 };
 
+use crate::describe;
 use crate::oracle::Oracle;
 use crate::random::Random;
 use crate::rights::{Names, Rights};
@@ -82,13 +83,15 @@ pub struct World {
     pub wall: u64,
     /// Tells what happens.
     pub trace: Option<Box<dyn FnMut(String)>>,
+    /// Answers of deciders that are not handled yet.
+    decided: Vec<(Process, Event)>,
     /// Nodes that lost, rolled back or left something they had on disk.
     forgetful: BTreeSet<NodeId>,
     next: u64,
 }
 
 /// Small, so that a handful of records needs several feeds and fills a window.
-const TIGHT: Limits =
+pub(crate) const TIGHT: Limits =
     Limits { feed: 90, window: 900, total: 4000, spell_out: 1, batch: 120, late: 0 };
 
 /// The n-th node's name.
@@ -151,6 +154,7 @@ impl World {
             mono: 0,
             wall: 1000,
             trace: None,
+            decided: vec![],
             forgetful: BTreeSet::new(),
             next: 1,
         };
@@ -172,7 +176,7 @@ impl World {
         self
     }
 
-    fn fresh(&mut self) -> u64 {
+    pub(crate) fn fresh(&mut self) -> u64 {
         self.next += 1;
         self.next
     }
@@ -264,15 +268,27 @@ impl World {
 
     /// Lets a node handle an event and does what it says.
     pub fn feed(&mut self, at: Process, event: Event) {
+        self.feed_all(at, vec![event]);
+    }
+
+    /// Lets a node handle several events at once and does what it says.
+    pub fn feed_all(&mut self, at: Process, events: Vec<Event>) {
         let now = self.now();
         let Some(node) = self.nodes.get_mut(&at) else { return };
         let id = node.id().clone();
         if let Some(trace) = &mut self.trace {
-            trace(format!("{id} <- {event:?}"));
+            events.iter().for_each(|e| trace(format!("{id} <- {}", describe::event(e))));
         }
-        let actions = node.handle(now, event);
+        let actions = node.handle_all(now, events);
         for action in actions {
+            if let Some(trace) = &mut self.trace {
+                trace(format!("{id}    {}", describe::action(&action)));
+            }
             self.act(at, &id, action);
+        }
+        // Not before all actions are done: their order is the contract.
+        for (at, event) in std::mem::take(&mut self.decided) {
+            self.feed(at, event);
         }
         if self.prompt_disks {
             while self.persist(at) {}
@@ -313,13 +329,10 @@ impl World {
                     answer: proposal.ask.clone().unwrap_or_default(),
                 };
                 let (id, shelf) = (proposal.id, proposal.shelf);
-                self.feed(at, Event::Decided { id, shelf, decision: Ok(decision) });
+                self.decided.push((at, Event::Decided { id, shelf, decision: Ok(decision) }));
             }
             Action::Close(link, reason) => {
                 self.closed.push(reason);
-                if let Some(trace) = &mut self.trace {
-                    trace(format!("{id} closes link {} ({reason:?})", link.0));
-                }
                 // The closer knows; the other end hears of it.
                 let end = self.wires.get(&link).map(|w| usize::from(w.ends[0] != at));
                 if let (Some(end), Some(w)) = (end, self.wires.get_mut(&link)) {
@@ -414,16 +427,34 @@ impl World {
 
     /// Delivers the next frame of a wire. Frames of a replaced link too: they must reach nobody.
     pub fn deliver(&mut self, link: LinkId, end: usize) {
+        self.burst(link, end, 1);
+    }
+
+    /// Delivers the next `count` frames of a wire at once.
+    pub fn burst(&mut self, link: LinkId, end: usize, count: usize) {
         let Some(wire) = self.wires.get_mut(&link) else { return };
-        let Some(frame) = wire.towards[end].pop_front() else { return };
+        let count = count.min(wire.towards[end].len());
+        let frames: Vec<_> = wire.towards[end].drain(..count).collect();
         let to = wire.ends[end];
-        let shelf = match &frame {
-            Frame::Feed(feed) if self.every_feed => Some(feed.head.shelf.clone()),
-            _ => None,
-        };
-        self.feed(to, Event::Frame(link, frame));
-        if let (Some(shelf), Some(node)) = (shelf, self.nodes.get(&to)) {
-            self.oracle.check_copy(node, &shelf);
+        let fed: BTreeSet<_> = frames
+            .iter()
+            .filter_map(|frame| match frame {
+                Frame::Feed(feed) if self.every_feed => Some(feed.head.shelf.clone()),
+                _ => None,
+            })
+            .collect();
+        let events = frames.into_iter().map(|frame| Event::Frame(link, frame));
+        self.feed_all(to, events.collect());
+        if let Some(node) = self.nodes.get(&to) {
+            fed.iter().for_each(|shelf| self.oracle.check_copy(node, shelf));
+        }
+    }
+
+    /// The next frame of a wire will come twice.
+    pub fn duplicate(&mut self, link: LinkId, end: usize) {
+        let Some(wire) = self.wires.get_mut(&link) else { return };
+        if let Some(frame) = wire.towards[end].front().cloned() {
+            wire.towards[end].push_front(frame);
         }
     }
 
@@ -478,111 +509,6 @@ impl World {
             }
         }
     }
-
-    // ---- what users do
-
-    /// A commit by the owner.
-    pub fn write(&mut self, shelf: &ShelfId, items: Vec<Item>) -> Tag {
-        let tag = Tag(self.fresh());
-        let Some(process) = self.face(&shelf.owner) else { return tag };
-        self.oracle.writes(tag, shelf);
-        self.feed(process, Event::Write { tag, shelf: shelf.clone(), guards: vec![], items });
-        tag
-    }
-
-    /// A commit of one key.
-    pub fn put(&mut self, shelf: &ShelfId, k: &str, body: &str) {
-        self.write(shelf, vec![item(k, Some(body))]);
-    }
-
-    /// A removal.
-    pub fn remove(&mut self, shelf: &ShelfId, k: &str) {
-        self.write(shelf, vec![item(k, None)]);
-    }
-
-    /// A node's interest in a shelf.
-    pub fn want(&mut self, id: &NodeId, shelf: &ShelfId, interest: Interest) {
-        if let Some(process) = self.face(id) {
-            self.feed(process, Event::Interest(shelf.clone(), interest));
-        }
-    }
-
-    /// What can be read of a shelf at a node.
-    pub fn live(&self, id: &NodeId, shelf: &ShelfId) -> BTreeMap<String, String> {
-        let copy = self.face(id).and_then(|p| self.nodes.get(&p)?.read(shelf));
-        let records = copy.into_iter().flat_map(|c| c.map.live());
-        records.map(|r| (r.key.to_string(), text(r.body.as_ref()))).collect()
-    }
-
-    /// One stroke of listing: up to `budget` differences from the source, or the seal.
-    pub fn relist(&mut self, shelf: &ShelfId, budget: usize) {
-        let Some(process) = self.face(&shelf.owner) else { return };
-        let own = self.nodes.get(&process).and_then(|n| n.own().get(shelf));
-        let Some(own) = own.filter(|o| o.status == Status::Open) else { return };
-        let want = self.source.entry(shelf.clone()).or_default().clone();
-        let latest = |k: &Key| own.latest(k.as_str()).and_then(|r| r.body.clone());
-        let mut items: Vec<_> = want
-            .iter()
-            .filter(|(k, v)| latest(k).as_ref() != Some(v))
-            .map(|(k, v)| Item::put(k.clone(), v.clone()))
-            .collect();
-        let have = own.durable.map.live().map(|r| &r.key);
-        let gone = have.filter(|k| !want.contains_key(*k) && latest(k).is_some());
-        items.extend(gone.cloned().map(Item::remove));
-        items.truncate(budget);
-        if !items.is_empty() {
-            self.write(shelf, items);
-        } else if self.unlisted.remove(shelf) {
-            self.feed(process, Event::Seal(shelf.clone()));
-        }
-    }
-
-    /// A change at the source of a relisted shelf, seen by its owner's watch.
-    pub fn at_source(&mut self, shelf: &ShelfId, k: &str, body: Option<&str>) {
-        let source = self.source.entry(shelf.clone()).or_default();
-        match body {
-            Some(b) => source.insert(key(k), Body::new(b.to_owned())),
-            None => source.remove(&key(k)),
-        };
-        self.write(shelf, vec![item(k, body)]);
-    }
-
-    /// Asks a shelf's owner to write one key, with all the patience there is.
-    pub fn propose(
-        &mut self,
-        from: &NodeId,
-        shelf: &ShelfId,
-        k: &str,
-        body: &str,
-        ask: bool,
-    ) -> Tag {
-        let ask = ask.then(|| "why not".into());
-        self.wish(from, shelf, Wish { items: vec![item(k, Some(body))], ask, ..Wish::default() })
-    }
-
-    /// Asks a shelf's owner to write.
-    pub fn wish(&mut self, from: &NodeId, shelf: &ShelfId, wish: Wish) -> Tag {
-        let tag = Tag(self.fresh());
-        let Some(process) = self.face(from) else { return tag };
-        let Wish { guards, items, ask, patience } = wish;
-        let patience = patience.unwrap_or(1_000_000_000);
-        let shelf = shelf.clone();
-        self.feed(process, Event::Propose { tag, shelf, guards, items, ask, patience });
-        tag
-    }
-}
-
-/// What is asked of an owner.
-#[derive(Clone, Debug, Default)]
-pub struct Wish {
-    /// All must hold.
-    pub guards: Vec<Guard>,
-    /// What to write.
-    pub items: Vec<Item>,
-    /// A question for the owner's decider.
-    pub ask: Option<bytes::Bytes>,
-    /// Milliseconds; none: for ever.
-    pub patience: Option<u64>,
 }
 
 /// A body as text.

@@ -218,3 +218,6 @@ impl<'a> Holds<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

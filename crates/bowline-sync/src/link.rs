@@ -156,3 +156,6 @@ impl Link {
         freed
     }
 }
+
+#[cfg(test)]
+mod tests;

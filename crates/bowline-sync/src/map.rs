@@ -104,7 +104,7 @@ impl Map {
 
     /// The rev up to which tombstones must go so that the rest weigh at most `budget`.
     pub fn collect_to(&self, budget: usize) -> Option<Rev> {
-        let mut excess = self.tombstone_weight.checked_sub(budget)?;
+        let mut excess = self.tombstone_weight.checked_sub(budget).filter(|e| *e > 0)?;
         for (rev, key) in &self.tombstones {
             let weight = self.records.get(key).map_or(0, Record::weight);
             if weight >= excess {
@@ -150,3 +150,6 @@ impl FromIterator<Record> for Map {
         map
     }
 }
+
+#[cfg(test)]
+mod tests;

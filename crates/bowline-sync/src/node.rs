@@ -485,3 +485,6 @@ fn merge(last: &mut Write, next: Write) {
     last.settled.extend(next.settled);
     last.meta = next.meta;
 }
+
+#[cfg(test)]
+mod tests;

@@ -304,3 +304,6 @@ fn removal(shelf: &ShelfId, slot: Slot) -> Write {
     };
     copy_write(shelf, slot, Start::Remove, meta, vec![], vec![])
 }
+
+#[cfg(test)]
+mod tests;

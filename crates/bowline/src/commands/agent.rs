@@ -73,6 +73,9 @@ impl Agent {
 async fn serve(settings: config::Agent) -> Outcome {
     let mut signals = Signals::new()?;
     let agent = Running::start(options(&settings)?).await.map_err(failed)?;
+    if settings.join.is_some() {
+        listed(&agent).await;
+    }
     print::out(&format!("ready: agent {}, API on http://{}\n", agent.name, agent.api))?;
     loop {
         match signals.next().await {
@@ -85,6 +88,19 @@ async fn serve(settings: config::Agent) -> Outcome {
     }
     agent.drain(GRACE).await;
     Ok(())
+}
+
+/// Waits a while for the roster: an agent that has just joined learns its mode there, and whoever
+/// is told that it is ready may want to write to it. Without a hub it goes on as it is.
+pub(super) async fn listed(agent: &Running) {
+    for _ in 0..500 {
+        let roster = agent.handle.read(&bowline_resources::roster_shelf()).await;
+        if roster.is_ok_and(|r| r.is_some_and(|r| !r.records.is_empty())) {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    tracing::warn!("the hub has not told this agent's mode yet");
 }
 
 pub(super) fn failed(error: bowline_agent::Error) -> Failure {

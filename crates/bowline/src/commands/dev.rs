@@ -66,6 +66,9 @@ impl Dev {
             bar.at(agents.len() as u64, Some(self.agents as u64));
         }
         drop(bar);
+        for agent in &agents {
+            agent::listed(agent).await;
+        }
         let apis = agents.iter().map(|a| (a.name.to_string(), format!("http://{}", a.api)));
         write(data, Context { agents: apis.collect(), ..context })?;
         welcome(data, &hub, &agents)?;

@@ -23,5 +23,5 @@ pub use replay::{Error, Step, replay};
 pub use rights::Rights;
 pub use schedule::{Disk, Op, Schedule};
 pub use seeds::{Failure, Tally, hush, run_seed, run_seeds};
-pub use shrink::shrink;
+pub use shrink::{shrink, shrink_by};
 pub use world::{Process, Wire, World, all, interest, item, key, node, shelf};

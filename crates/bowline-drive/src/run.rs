@@ -142,9 +142,24 @@ pub fn start(options: Options, store: impl Store + 'static) -> Result<Drive, bow
     };
     let thread = std::thread::Builder::new()
         .name(format!("bowline-{}", handle.id))
-        .spawn(move || runner.run(&inbox))
+        .spawn(move || {
+            let _ends_the_process = Bomb;
+            runner.run(&inbox);
+        })
         .expect("the system can start a thread while a node starts");
     Ok(Drive { handle, thread })
+}
+
+/// A node whose thread has panicked answers nobody: better no process than half of one.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            error!("the node panicked; ending the process");
+            std::process::exit(70);
+        }
+    }
 }
 
 fn load(node: &mut Node, store: &mut impl Store) -> Result<(), bowline_store::Error> {

@@ -261,7 +261,11 @@ fn rights(w: &mut World, which: u8) {
 }
 
 fn decide(w: &mut World, adopt: bool) {
-    for s in std::mem::take(&mut w.forgot) {
+    // Stopped shelves too whose process was not the one that people looked at before.
+    let stopped = w.faces.values().filter_map(|p| w.nodes.get(p)).flat_map(|n| n.own().values());
+    let stopped = stopped.filter(|o| o.status != Status::Open).map(|o| o.id.clone());
+    let all: BTreeSet<_> = stopped.chain(std::mem::take(&mut w.forgot)).collect();
+    for s in all {
         let Some(process) = w.face(&s.owner) else { continue };
         let stopped = w.nodes.get(&process).and_then(|n| n.own().get(&s)).map(|o| o.status);
         if stopped.is_none_or(|s| s == Status::Open) {

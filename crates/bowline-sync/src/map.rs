@@ -117,9 +117,10 @@ impl Map {
 
     /// Records with a rev above `after` and up to `to`, in rev order.
     pub fn changed(&self, after: Rev, to: Rev) -> impl Iterator<Item = &Record> {
-        // The empty key is lower than every key, and no key is it.
-        let revs =
-            self.by_rev.range((Bound::Excluded((after, top())), Bound::Included((to, top()))));
+        // A peer may claim to be further than we are: then nothing has changed for it.
+        let revs = (Bound::Excluded((after.min(to), top())), Bound::Included((to, top())));
+        let ahead = after >= to;
+        let revs = (!ahead).then(|| self.by_rev.range(revs)).into_iter().flatten();
         revs.filter_map(|(_, key)| self.records.get(key))
     }
 

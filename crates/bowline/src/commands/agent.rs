@@ -81,7 +81,9 @@ async fn serve(settings: config::Agent) -> Outcome {
         match signals.next().await {
             Word::Reload => match agent.reload() {
                 Ok(_) => tracing::info!("certificates read again"),
-                Err(error) => tracing::error!(error = %chain(&error), "certificates kept as they were"),
+                Err(error) => {
+                    tracing::error!(error = %chain(&error), "certificates kept as they were")
+                }
             },
             Word::Drain => break,
         }
@@ -123,7 +125,8 @@ fn options(settings: &config::Agent) -> Outcome<AgentOptions> {
         options.proxy = ProxyRules::new(proxy, "");
     }
     let prefixes = settings.kv.prefixes.iter().map(|p| Prefix::new(p)).collect();
-    options.kv_prefixes = Result::<Vec<_>, _>::map_err(prefixes, |e| Failure::usage(e.to_string()))?;
+    options.kv_prefixes =
+        Result::<Vec<_>, _>::map_err(prefixes, |e| Failure::usage(e.to_string()))?;
     options.api = settings.api.address().ok_or_else(|| Failure::usage("api cannot be off"))?;
     options.metrics = settings.metrics.address();
     options.health = settings.health.address();

@@ -141,7 +141,8 @@ async fn join(client: &Client, data: &Path, hub: &Hub, n: usize) -> Outcome<Agen
 fn welcome(data: &Path, hub: &Hub, agents: &[Agent]) -> Outcome {
     let names: Vec<_> = agents.iter().take(5).map(|a| a.name.to_string()).collect();
     let more = if agents.len() > 5 { ", ..." } else { "" };
-    let flag = if data == Path::new(DEV) { String::new() } else { format!(" --data {}", data.display()) };
+    let flag =
+        if data == Path::new(DEV) { String::new() } else { format!(" --data {}", data.display()) };
     print::out(&format!(
         "a hub and {} agents ({}{more}); data in {}\n\
          in another terminal:\n  \

@@ -72,7 +72,9 @@ async fn serve(settings: config::Hub, ca: Option<String>) -> Outcome {
         match signals.next().await {
             Word::Reload => match hub.reload() {
                 Ok(()) => tracing::info!("certificates read again"),
-                Err(error) => tracing::error!(error = %chain(&error), "certificates kept as they were"),
+                Err(error) => {
+                    tracing::error!(error = %chain(&error), "certificates kept as they were")
+                }
             },
             Word::Drain => break,
         }

@@ -49,7 +49,9 @@ impl Settings {
             ("log.level", &self.log_level),
             ("log.format", &self.log_format),
         ];
-        flags.extend(texts.into_iter().filter_map(|(k, v)| Some((k.to_owned(), json!(v.as_ref()?)))));
+        flags.extend(
+            texts.into_iter().filter_map(|(k, v)| Some((k.to_owned(), json!(v.as_ref()?)))),
+        );
         let failed = |e: crate::config::Error| Failure::usage(chain(&e));
         let loaded = Layers::read(self.config.as_deref(), flags).map_err(failed)?;
         let loaded = loaded.load::<R>().map_err(failed)?;
@@ -107,7 +109,8 @@ pub(super) struct Signals {
 
 impl Signals {
     pub(super) fn new() -> Outcome<Self> {
-        let on = |kind| signal(kind).map_err(|e| Failure::new(format!("listening for signals: {e}")));
+        let on =
+            |kind| signal(kind).map_err(|e| Failure::new(format!("listening for signals: {e}")));
         Ok(Self {
             hup: on(SignalKind::hangup())?,
             term: on(SignalKind::terminate())?,

@@ -147,7 +147,7 @@ fn kill_9_of_either_side_amid_traffic(transport: &'static str) {
 #[test]
 fn a_hub_restored_from_an_old_backup_deletes_nothing_and_asks() {
     let mut stage = Stage::new("auto");
-    let _m1 = stage.join("m1", "managed");
+    let m1 = stage.join("m1", "managed");
     stage.apply("m1", "old", "v1");
     stage.healthy("m1", "old", "v1");
     stage.drain_hub();
@@ -163,11 +163,15 @@ fn a_hub_restored_from_an_old_backup_deletes_nothing_and_asks() {
         let shelves = stage.ok(&["shelf", "list"]);
         shelves.to_lowercase().contains("stopped")
     });
-    let refused = stage.run(&["kv", "put", "x", "y"]);
-    // Other shelves may go on; the one that forgot takes no writes.
-    let _either = refused;
-    let told = stage.run(&["apply", "--agent", "m1", "-f", "/dev/null"]);
-    let _empty = told;
+    // Nothing was deleted: the agent still runs what the hub has forgotten.
+    let held = m1.ok(&["get", "objects", "-A", "-o", "json"]);
+    assert!(held.contains("\"old\"") && held.contains("\"new\""), "{held}");
+    // The shelf that forgot takes no writes, and says what to do; others go on.
+    let file = stage.write("late", "v1");
+    let refused = stage.run(&["apply", "--agent", "m1", "-f", &file]);
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && told.contains("adopt"), "{told}");
+    stage.ok(&["kv", "put", "x", "y"]);
     stage.ok(&["shelf", "adopt", "hub/desired@m1"]);
     stage.healthy("m1", "new", "v1");
     stage.healthy("m1", "old", "v1");

@@ -61,7 +61,8 @@ impl Drop for Role {
 /// A port in a ready line.
 fn port(ready: &str, after: &str) -> u16 {
     let rest = ready.split_once(after).unwrap_or_else(|| panic!("{ready:?} lacks {after:?}")).1;
-    let address: String = rest.trim_start_matches("https://").trim_start_matches("http://").to_owned();
+    let address: String =
+        rest.trim_start_matches("https://").trim_start_matches("http://").to_owned();
     let address = address.split([',', ' ', '\n']).next().unwrap();
     address.rsplit_once(':').unwrap().1.parse().unwrap()
 }
@@ -155,9 +156,15 @@ impl Stage {
 
     /// Applies an object to an agent.
     pub(crate) fn apply(&self, agent: &str, name: &str, image: &str) {
+        let file = self.write(name, image);
+        self.ok(&["apply", "--agent", agent, "-f", &file]);
+    }
+
+    /// Writes an object to a file.
+    pub(crate) fn write(&self, name: &str, image: &str) -> String {
         let file = self.path(&format!("{name}.yaml"));
         std::fs::write(&file, manifest(name, image)).unwrap();
-        self.ok(&["apply", "--agent", agent, "-f", file.to_str().unwrap()]);
+        file.to_str().unwrap().to_owned()
     }
 
     /// What the hub knows of an agent's objects, by name.
@@ -249,7 +256,8 @@ pub(crate) struct Agent {
 
 impl Agent {
     fn start(&mut self, join: Option<&str>) {
-        let (hub, api) = (format!("localhost:{}", self.line.port), format!("127.0.0.1:{}", self.api_port));
+        let (hub, api) =
+            (format!("localhost:{}", self.line.port), format!("127.0.0.1:{}", self.api_port));
         let data = self.data.to_str().unwrap();
         let mut args = vec!["agent", "--data", data, "--hub", &hub, "--api", &api];
         args.extend(["--metrics", "off", "--health", "off", "--transport", self.transport]);

@@ -26,6 +26,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("bowline-load", 4),
     ("bowline", 5),
     ("bowline-bench", 6),
+    ("bowline-ordeal", 6),
     ("bowline-tests", 6),
 ];
 
@@ -40,8 +41,21 @@ const WRAPPED: &[(&str, &[&str])] = &[
 const IMPURE: &[&str] = &["tokio", "mio", "rusqlite", "tonic", "hyper", "rand", "tracing"];
 
 const LICENCES: &[&str] = &[
-    "MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib", "Unicode-3.0", "BSL-1.0",
-    "CC0-1.0", "0BSD", "Unlicense", "MIT-0", "CDLA-Permissive-2.0", "OpenSSL", "LLVM-exception",
+    "MIT",
+    "Apache-2.0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Zlib",
+    "Unicode-3.0",
+    "BSL-1.0",
+    "CC0-1.0",
+    "0BSD",
+    "Unlicense",
+    "MIT-0",
+    "CDLA-Permissive-2.0",
+    "OpenSSL",
+    "LLVM-exception",
     "Apache-2.0 WITH LLVM-exception",
 ];
 
@@ -139,9 +153,9 @@ fn every_licence_is_one_we_accept() {
     let mut refused = vec![];
     for p in metadata["packages"].as_array().unwrap() {
         let licence = text(p, "license").replace('/', " OR ").replace(['(', ')'], "");
-        let ok = licence.split(" OR ").any(|choice| {
-            choice.split(" AND ").all(|l| LICENCES.contains(&l.trim()))
-        });
+        let ok = licence
+            .split(" OR ")
+            .any(|choice| choice.split(" AND ").all(|l| LICENCES.contains(&l.trim())));
         if !ok {
             refused.push(format!("{} {}: {licence:?}", text(p, "name"), text(p, "version")));
         }
@@ -164,14 +178,20 @@ fn sources(dir: &Path, out: &mut Vec<PathBuf>) {
 #[test]
 fn files_fit_in_the_head() {
     let mut files = vec![];
-    ["crates", "tests", "bench"].iter().map(|d| root().join(d)).filter(|d| d.is_dir()).for_each(|d| {
-        sources(&d, &mut files);
-    });
+    ["crates", "tests", "bench", "fuzz"]
+        .iter()
+        .map(|d| root().join(d))
+        .filter(|d| d.is_dir())
+        .for_each(|d| {
+            sources(&d, &mut files);
+        });
     let mut long = vec![];
     for file in files {
         let source = std::fs::read_to_string(&file).unwrap();
         let lines = source.lines().count();
-        let tests = source.find("#[cfg(test)]\nmod tests {").map_or(lines, |at| source[..at].lines().count());
+        let tests = source
+            .find("#[cfg(test)]\nmod tests {")
+            .map_or(lines, |at| source[..at].lines().count());
         let is_test = file.components().any(|c| c.as_os_str() == "tests");
         if tests > 600 && !is_test {
             long.push(format!("{} has {tests} lines", file.display()));
@@ -189,11 +209,111 @@ fn files_fit_in_the_head() {
 fn nothing_names_this_machine_or_a_registry() {
     let out = Command::new("git").args(["ls-files"]).current_dir(root()).output().unwrap();
     // Spelled in pieces, so that this file does not name them itself.
-    let banned = [["crates", ".io"], ["static.crates", ".io"], ["proxy.golang", ".org"], ["pypi", ".org"], ["/work", "/main"]];
+    let banned = [
+        ["crates", ".io"],
+        ["static.crates", ".io"],
+        ["proxy.golang", ".org"],
+        ["pypi", ".org"],
+        ["/work", "/main"],
+    ];
     for file in String::from_utf8_lossy(&out.stdout).lines().filter(|f| !f.ends_with(".lock")) {
         let Ok(source) = std::fs::read_to_string(root().join(file)) else { continue };
         for name in banned.map(|b| b.concat()) {
             assert!(!source.contains(&name), "{file} names {name}");
         }
+    }
+}
+
+/// The cells of the table rows of a document, without heading and rule.
+fn rows(document: &str) -> Vec<Vec<String>> {
+    let lines = document.lines().filter(|l| l.starts_with('|') && !l.starts_with("|--"));
+    let cells = |l: &str| l.trim_matches('|').split('|').map(|c| c.trim().to_owned()).collect();
+    lines.skip(1).map(cells).collect()
+}
+
+#[test]
+fn every_dependency_is_argued_once_and_truly() {
+    let metadata = metadata();
+    let packages = metadata["packages"].as_array().unwrap();
+    let mut used: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for p in packages.iter().filter(|p| p["source"].is_null()) {
+        let theirs = p["dependencies"].as_array().unwrap().iter().filter(|d| d["path"].is_null());
+        for dep in theirs {
+            used.entry(text(dep, "name")).or_default().insert(text(p, "name"));
+        }
+    }
+    let document = std::fs::read_to_string(root().join("docs/dependencies.md")).unwrap();
+    let mut argued = BTreeSet::new();
+    for row in rows(&document) {
+        let [name, users, why, licence] = &row[..] else { panic!("not four cells: {row:?}") };
+        let name = name.trim_matches('`').to_owned();
+        let real = used.get(name.as_str()).unwrap_or_else(|| panic!("nobody uses {name}"));
+        for user in users.split(", ").map(|u| u.split(' ').next().unwrap_or(u)) {
+            let known = real.contains(user) || real.contains(format!("bowline-{user}").as_str());
+            assert!(known, "{user} does not use {name}");
+        }
+        assert!(!why.is_empty(), "{name} is not argued");
+        let named = packages.iter().filter(|p| text(p, "name") == name);
+        let licences: BTreeSet<_> = named.map(|p| text(p, "license")).collect();
+        assert!(licences.contains(licence.as_str()), "{name} is under {licences:?}");
+        assert!(argued.insert(name.clone()), "{name} is argued twice");
+    }
+    let missing: Vec<_> = used.keys().filter(|name| !argued.contains(**name)).collect();
+    assert!(missing.is_empty(), "argue these in docs/dependencies.md: {missing:?}");
+}
+
+#[test]
+fn the_workspace_lists_only_dependencies_that_somebody_uses() {
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let listed = manifest.split("[workspace.dependencies]").nth(1).unwrap();
+    let listed = listed.split("\n[").next().unwrap();
+    let listed = listed.lines().filter_map(|l| l.split_once(" = ")).map(|(name, _)| name);
+    let metadata = metadata();
+    let ours = metadata["packages"].as_array().unwrap().iter().filter(|p| p["source"].is_null());
+    let used: BTreeSet<_> = ours
+        .flat_map(|p| p["dependencies"].as_array().unwrap().iter().map(|d| text(d, "name")))
+        .collect();
+    let unused: Vec<_> = listed.filter(|name| !used.contains(name)).collect();
+    assert!(unused.is_empty(), "nobody uses {unused:?}");
+}
+
+/// The codes in a text: a prefix followed by so many digits and no more.
+fn codes(text: &str, prefix: &str, digits: usize) -> BTreeSet<String> {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let found = text.match_indices(prefix).filter_map(|(at, _)| {
+        let number: String =
+            text[at + prefix.len()..].chars().take_while(|c| is_digit(*c)).collect();
+        (number.len() == digits).then(|| format!("{prefix}{number}"))
+    });
+    found.collect()
+}
+
+#[test]
+fn codes_of_wire_and_protocol_have_their_pages_and_no_page_is_stale() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let mut needed = codes(&read("crates/bowline-wire/src/error.rs"), "\"W", 3);
+    needed = needed.iter().map(|c| c.trim_matches('"').to_owned()).collect();
+    assert!(!needed.is_empty(), "the wire has codes");
+    needed.extend(codes(&read("crates/bowline-drive/src/links.rs"), "BL-", 4));
+    for code in needed {
+        let page = read(&format!("docs/errors/{code}.md"));
+        assert!(page.starts_with(&format!("# {code}: ")), "{code}: begins with its name");
+        assert!(page.contains("\n## What to do\n"), "{code} does not say what to do");
+    }
+    let mut files = vec![];
+    sources(&root().join("crates"), &mut files);
+    let code: String = files.iter().map(|f| std::fs::read_to_string(f).unwrap()).collect();
+    for page in std::fs::read_dir(root().join("docs/errors")).unwrap().map(Result::unwrap) {
+        let name = page.file_name().to_string_lossy().trim_end_matches(".md").to_owned();
+        assert!(name == "README" || code.contains(&name), "no error is called {name}");
+    }
+}
+
+#[test]
+fn every_fuzz_target_is_built() {
+    let manifest = std::fs::read_to_string(root().join("fuzz/Cargo.toml")).unwrap();
+    for file in std::fs::read_dir(root().join("fuzz/targets")).unwrap().map(Result::unwrap) {
+        let path = format!("path = \"targets/{}\"", file.file_name().to_string_lossy());
+        assert!(manifest.contains(&path), "fuzz/Cargo.toml lacks {path}");
     }
 }

@@ -134,6 +134,11 @@ impl AccessView {
         out
     }
 
+    /// When a node was last cut off.
+    pub(crate) fn revoked_at(&self, node: &NodeId) -> Option<Wall> {
+        self.0.read().revoked.get(node).map(|(_, entry)| entry.at)
+    }
+
     pub(crate) fn changed(&self, changes: &[Change]) {
         let mut entries = self.0.write();
         for change in changes {

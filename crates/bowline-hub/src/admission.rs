@@ -105,6 +105,11 @@ impl Desk {
         let used = entry.record.redeem(now, secret, &entry.agent, key).map_err(unknown)?;
         // The use is on disk before anything is given for it; of two at once, one loses here.
         let again = used == entry.record;
+        let cut_off = self.0.views.access.revoked_at(&entry.agent);
+        if again && used.used.as_ref().is_some_and(|used| cut_off.is_some_and(|c| c >= used.at)) {
+            // The same key may ask again for a lost answer, but not to undo a revocation.
+            return Err(unknown(join::Refusal::Used));
+        }
         if !again {
             let shelf_key = access::key("join", &request.token_id).ok_or_else(broken)?;
             let guard = Guard { key: shelf_key.clone(), at: Some(rev) };

@@ -3,6 +3,7 @@
 
 mod agents;
 mod caller;
+mod events;
 mod input;
 mod kv;
 mod middle;
@@ -50,6 +51,7 @@ fn routes() -> Routes {
     let routes = operations::routes(routes);
     let routes = kv::routes(routes);
     let routes = operator::routes(routes);
+    let routes = events::routes(routes);
     openapi::routes(routes)
 }
 

@@ -13,6 +13,7 @@ use bowline_store::Sqlite;
 use bowline_types::{Cursor, Item, NodeId};
 use bowline_wire::{Incoming, Server, ServerHandle, ServerOptions};
 use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{self, TokenEntry};
@@ -45,16 +46,18 @@ pub struct Addresses {
     pub health: Option<SocketAddr>,
 }
 
-/// A running hub. Drain it to end it in good order; dropped, its ports close.
+/// A running hub. Drain it to end it in good order; dropped, it stops listening, but its store is
+/// released only when the process ends.
 pub struct Hub {
     /// Where it listens.
     pub addresses: Addresses,
-    /// A token for everything, on the first start only. It is nowhere else.
+    /// A token for everything, on the first start, or if another was asked for. It is nowhere else.
     pub first_token: Option<String>,
     state: Arc<State>,
     drive: Drive,
     ports: Vec<Served>,
-    background: Vec<tokio::task::JoinHandle<()>>,
+    background: JoinSet<()>,
+    _ending: tokio_util::sync::DropGuard,
 }
 
 impl Hub {
@@ -100,7 +103,7 @@ impl Hub {
             stripes: (0..STRIPES).map(|_| Arc::default()).collect(),
             handle,
         });
-        let first_token = prepare(&state).await?;
+        let first_token = prepare(&state, options.new_admin).await?;
         let mut server = ServerOptions::new(Arc::new(Desk(state.clone())));
         server.tls = Some(state.pki.agents_tls());
         (server.limits, server.keepalive) = (options.limits, options.keepalive);
@@ -114,20 +117,16 @@ impl Hub {
         };
         // Set once, here.
         let _first = (state.server.set(server.handle()), state.advertise.set(advertise));
-        let background = vec![
-            tokio::spawn(accept(state.clone(), server)),
-            tokio::spawn(settle::run(state.clone(), todo)),
-            tokio::spawn(settle::upkeep(state.clone())),
-            tokio::spawn(audit::retain(
-                state.handle.clone(),
-                state.views.clone(),
-                options.audit_age,
-                options.audit_entries,
-            )),
-        ];
+        let mut background = JoinSet::new();
+        background.spawn(accept(state.clone(), server));
+        background.spawn(settle::run(state.clone(), todo));
+        background.spawn(settle::upkeep(state.clone()));
+        let (handle, views) = (state.handle.clone(), state.views.clone());
+        background.spawn(audit::retain(handle, views, options.audit_age, options.audit_entries));
         let mut hub = Self {
             addresses: Addresses { agents, api: options.api, metrics: None, health: None },
             first_token,
+            _ending: state.ending.clone().drop_guard(),
             state,
             drive,
             ports: vec![],
@@ -208,7 +207,7 @@ impl Hub {
             }
         };
         tokio::join!(agents, ports);
-        self.background.iter().for_each(tokio::task::JoinHandle::abort);
+        drop(self.background);
         let drive = self.drive;
         // Stopping waits for the disk, which must not hold up the runtime.
         let stopped = tokio::task::spawn_blocking(move || drive.stop()).await;
@@ -234,7 +233,7 @@ fn bracketed(host: &str) -> String {
 }
 
 /// Follows everybody in the roster; on the first start makes a token for everything.
-async fn prepare(state: &State) -> Result<Option<String>, Error> {
+async fn prepare(state: &State, new_admin: bool) -> Result<Option<String>, Error> {
     let roster = state.handle.read(&roster_shelf()).await?;
     tracing::info!(agents = roster.map_or(0, |r| r.records.len()), "roster read");
     for listed in state.views.roster.after(None) {
@@ -243,12 +242,15 @@ async fn prepare(state: &State) -> Result<Option<String>, Error> {
     state.pki.set_revocations(state.views.access.revocations());
     state.publish_trust().await?;
     let access = state.handle.read(&shelves::access()).await?;
-    if access.is_some_and(|a| a.at != Cursor::default()) {
+    let first = access.is_none_or(|a| a.at == Cursor::default());
+    if !first && !new_admin {
         return Ok(None);
     }
-    let (text, hash) = ApiToken::mint("admin")?;
+    let id = if first { "admin".into() } else { format!("admin-{:08x}", rand::random::<u32>()) };
+    let (text, hash) = ApiToken::mint(&id)?;
+    let key = access::key("token", &id).expect("checked by minting");
     let entry = TokenEntry {
-        id: "admin".into(),
+        id: id.clone(),
         name: "admin".into(),
         role: Role::Admin,
         agents: vec![],
@@ -257,16 +259,15 @@ async fn prepare(state: &State) -> Result<Option<String>, Error> {
         expires: None,
         hash,
     };
-    let key = access::key("token", "admin").expect("a fixed, valid key");
     let item = Item::put(key, access::encode(&entry));
     state.handle.write(&shelves::access(), vec![], vec![item]).await?;
     let deed = Deed {
         who: "hub".into(),
         from: None,
         verb: "token.create",
-        what: "admin".into(),
+        what: id,
         agent: None,
-        detail: "the first token".into(),
+        detail: "made at the start".into(),
     };
     state.audit.enter(deed, Outcome::Done).await.durable().await;
     Ok(Some(text))
@@ -295,10 +296,3 @@ async fn accept(state: Arc<State>, mut server: Server) {
 
 /// What the views notice, to be worked on.
 pub(crate) type Todo = mpsc::UnboundedReceiver<Work>;
-
-/// Makes sure that views and state are shared, not copied.
-const _: fn() = || {
-    fn shared<T: Send + Sync>() {}
-    shared::<Arc<Views>>();
-    shared::<Arc<State>>();
-};

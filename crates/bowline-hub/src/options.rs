@@ -24,6 +24,8 @@ pub struct HubOptions {
     pub advertise: Vec<String>,
     /// A CA that the operator brings: certificate and key as PEM. None: one is made.
     pub ca: Option<String>,
+    /// Makes another token for everything, for an operator who lost the first.
+    pub new_admin: bool,
     /// How long audit entries are kept.
     pub audit_age: Duration,
     /// How many audit entries are kept at most.
@@ -57,6 +59,7 @@ impl HubOptions {
             sans: vec!["localhost".into(), "127.0.0.1".into()],
             advertise: vec![],
             ca: None,
+            new_admin: false,
             audit_age: Duration::from_secs(90 * 86_400),
             audit_entries: 250_000,
             limits: Limits::default(),

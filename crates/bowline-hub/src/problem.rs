@@ -54,7 +54,7 @@ codes! {
     NoKey = "BL-0123", 404, "there is no such key";
     NoTokenHere = "BL-0124", 404, "there is no such token";
     NoShelf = "BL-0125", 404, "there is no such shelf";
-    Conflict = "BL-0131", 409, "it is not as expected";
+    Conflict = "BL-0131", 412, "it is not as expected";
     Exists = "BL-0132", 409, "it is there already";
     Deleting = "BL-0133", 409, "the object is being deleted";
     ReadOnly = "BL-0134", 409, "the agent itself owns that object";
@@ -63,6 +63,7 @@ codes! {
     Stopped = "BL-0137", 503, "the shelf has stopped";
     Rotation = "BL-0138", 409, "that step of the rotation cannot be taken now";
     NotStopped = "BL-0139", 409, "the shelf has not stopped";
+    LastToken = "BL-0140", 409, "it is the last token for everything";
     Away = "BL-0141", 503, "the agent is away";
     Unknown = "BL-0142", 504, "nobody can tell whether it took effect";
     Refused = "BL-0143", 409, "the agent refused";

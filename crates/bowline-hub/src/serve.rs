@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
@@ -29,14 +29,14 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// A port that is being served.
 pub(crate) struct Served {
     pub(crate) addr: SocketAddr,
-    stop: CancellationToken,
+    stop: DropGuard,
     connections: TaskTracker,
 }
 
 impl Served {
     /// Stops listening, lets requests finish, and cuts what is left after `grace`.
     pub(crate) async fn drain(self, grace: Duration) {
-        self.stop.cancel();
+        drop(self.stop);
         self.connections.close();
         let _cut = tokio::time::timeout(grace, self.connections.wait()).await;
     }
@@ -58,7 +58,7 @@ pub(crate) async fn start(
     let (stop, connections) = (CancellationToken::new(), TaskTracker::new());
     let port = Port { router, tls: tls.map(TlsAcceptor::from), stop: stop.clone(), failed };
     tokio::spawn(accept(listener, Arc::new(port), connections.clone()));
-    Ok(Served { addr, stop, connections })
+    Ok(Served { addr, stop: stop.drop_guard(), connections })
 }
 
 struct Port {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_client::api::Outcome;
-use bowline_resources::{Filled, Mode, Owner, RosterEntry, Settled, desired_shelf, roster_shelf};
+use bowline_resources::{
+    Desired, Filled, Mode, Owner, RosterEntry, Settled, desired_shelf, roster_shelf,
+};
 use bowline_sync::Node;
 use bowline_types::{Body, Guard, Item, Key, NodeId};
 
@@ -105,7 +107,7 @@ fn look(node: &Node, entry: &RosterEntry, rev: u64) -> (Filled, Vec<(Key, Option
     if let Some(from) = node.read(&old) {
         for record in from.map.live() {
             let there = node.read(&new).and_then(|copy| copy.map.get(record.key.as_str()));
-            if there.is_none_or(|r| r.body != record.body) {
+            if !says_the_same(record.body.as_ref(), there.and_then(|r| r.body.as_ref()), mode) {
                 missing.push((record.key.clone(), record.body.clone()));
             }
         }
@@ -117,6 +119,18 @@ fn look(node: &Node, entry: &RosterEntry, rev: u64) -> (Filled, Vec<(Key, Option
     }
     let filled = Filled { sealed, source_whole: whole(&old) && told, missing: missing.len() };
     (filled, missing)
+}
+
+/// Whether the new owner says of an object what the old one says. The hub copies bodies as they are;
+/// an agent may spell them in its own way.
+fn says_the_same(old: Option<&Body>, new: Option<&Body>, mode: Mode) -> bool {
+    if old == new || mode == Mode::Managed {
+        return old == new;
+    }
+    let read = |body: Option<&Body>| body.and_then(|b| Desired::decode(b).ok());
+    read(old).zip(read(new)).is_some_and(|(old, new)| {
+        old.uid == new.uid && old.deleting == new.deleting && old.object.same_intent(&new.object)
+    })
 }
 
 /// Whether the agent's copy of its roster entry is at this rev.

@@ -7,9 +7,9 @@ mod view;
 use std::sync::Arc;
 
 use axum::extract::State as Shared;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, post, put};
-use bowline_client::api::{AgentCreate, Done, List, ModeChange, Revoke, Role};
+use bowline_client::api::{AgentCreate, List, ModeChange, Revoke, Role};
 use bowline_resources::{LabelSelector, RosterEntry, roster_shelf};
 use bowline_types::{Guard, Item, NodeId};
 use http::StatusCode;
@@ -27,6 +27,11 @@ use crate::state::State;
 use crate::views::roster::Listed;
 
 pub(super) use view::{view, views};
+
+/// What a revoked agent is told.
+const REVOKED: &str = "BL-0302: revoked";
+/// How often a roster entry that others write too is tried.
+const TRIES: usize = 8;
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let one = json!({
@@ -48,13 +53,13 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .on(
             Doc::post("/agents", "Enters an agent in the roster")
                 .takes("AgentCreate", &new)
+                .status(201)
                 .gives("AgentView", &one),
             post(create),
         )
         .on(Doc::get("/agents/{agent}", "One agent").gives("AgentView", &one), get(read))
         .on(
-            Doc::delete("/agents/{agent}", "Takes an agent out of the fleet")
-                .gives("Done", &json!({})),
+            Doc::delete("/agents/{agent}", "Takes an agent out of the fleet").status(204),
             delete(remove),
         )
         .on(
@@ -160,7 +165,7 @@ async fn remove(
         Ok(())
     };
     change(&state, deed(&caller, "agent.remove", &name), work).await?;
-    Ok(json(StatusCode::OK, &Done {}))
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 async fn mode(
@@ -192,19 +197,34 @@ async fn revoke(
     Json(asked): Json<Revoke>,
 ) -> Result<Response, Fault> {
     let listed = caller.agent(Role::Admin, "agent.revoke", &name)?;
-    let (inner, at) = (state.clone(), clock::now());
+    let (inner, node) = (state.clone(), listed.entry.name.clone());
     let deed = Deed { detail: asked.reason.clone(), ..deed(&caller, "agent.revoke", &name) };
-    let entry = RosterEntry { revoked: Some(at), ..(*listed.entry).clone() };
-    let node = entry.name.clone();
-    let work = async move {
-        inner.revoke_certificates(&entry.name, at, &asked.reason).await?;
-        inner.enlist(&entry, Some(listed.rev)).await?;
-        inner.cut(&entry.name, "BL-0302: revoked");
-        Ok(())
-    };
+    let work = async move { cut_off(&inner, listed, &asked.reason).await };
     change(&state, deed, work).await?;
     let listed = state.views.roster.get(&node).ok_or_else(|| Code::NoAgent.problem())?;
     Ok(json(StatusCode::OK, &view(&state, &listed).await?))
+}
+
+/// First the certificates, then the links, then the roster, which others may be writing: whatever
+/// comes after, the agent is out.
+async fn cut_off(state: &State, listed: Listed, reason: &str) -> Result<(), Fault> {
+    let (node, at) = (listed.entry.name.clone(), clock::now());
+    state.revoke_certificates(&node, at, reason).await?;
+    state.cut(&node, REVOKED);
+    let mut listed = Some(listed);
+    let mut tries = 0;
+    while let Some(now) = listed {
+        let entry = RosterEntry { revoked: Some(at), ..(*now.entry).clone() };
+        match state.enlist(&entry, Some(now.rev)).await {
+            Ok(_) => break,
+            Err(error) if tries == TRIES => return Err(error.into()),
+            Err(_) => listed = state.views.roster.get(&node),
+        }
+        tries += 1;
+    }
+    // Whoever was let in before the roster said so.
+    state.cut(&node, REVOKED);
+    Ok(())
 }
 
 async fn enlist(

@@ -56,6 +56,13 @@ impl Caller {
         &self.token.name
     }
 
+    /// Whether the token still counts: streams outlive the check that let them in.
+    pub(crate) fn holds(&self) -> bool {
+        let known = self.state.views.access.token(&self.token.id);
+        known.is_some_and(|(_, t)| t.hash == self.token.hash)
+            && self.token.expires.is_none_or(|end| clock::now() <= end)
+    }
+
     /// Whether secrets may be shown.
     pub(crate) fn reveals(&self) -> bool {
         self.token.role >= Role::Operator

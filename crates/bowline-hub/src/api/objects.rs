@@ -25,7 +25,7 @@ use crate::problem::{Code, Fault};
 use crate::state::State;
 use crate::views::fleet::Found;
 
-pub(super) use list::Selection;
+pub(super) use list::{Selection, pick};
 
 const ONE: &str = "/agents/{agent}/objects/{group}/{kind}/{namespace}/{name}";
 
@@ -54,6 +54,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
         .on(
             Doc::post("/agents/{agent}/objects", "Creates an object")
+                .status(201)
                 .takes("Object", &object)
                 .gives("ObjectView", &view),
             post(create),
@@ -199,6 +200,9 @@ impl Writer {
         let entry = self.entry()?;
         let there = self.state.views.fleet.get(&entry, &self.key);
         let known = there.as_ref().and_then(|f| f.wanted.says()).cloned();
+        if self.verb == "object.create" && there.is_some() {
+            return Err(Code::Exists.because(format!("{} at {}", self.key, self.agent)));
+        }
         check(there.as_ref(), expect)?;
         let desired = match (&known, &there) {
             (Some(known), _) if known.deleting => return Err(deleting(&self.key)),
@@ -300,8 +304,7 @@ fn check(there: Option<&Found>, expect: Expect) -> Result<(), Fault> {
     let mut fault = match (expect, rev) {
         (Expect::Any, _) | (Expect::Missing, None) => return Ok(()),
         (Expect::Rev(wanted), Some(rev)) if rev == wanted => return Ok(()),
-        (Expect::Missing, Some(rev)) => Code::Exists.because(format!("it is at rev {rev}")),
-        (Expect::Rev(_), Some(rev)) => Code::Conflict.because(format!("it is at rev {rev}")),
+        (_, Some(rev)) => Code::Conflict.because(format!("it is at rev {rev}")),
         (Expect::Rev(_), None) => Code::Conflict.because("it is not there"),
     };
     fault.0.rev = rev;

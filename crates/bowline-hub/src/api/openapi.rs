@@ -20,6 +20,7 @@ pub(crate) struct Doc {
     takes_bytes: bool,
     gives: Option<(&'static str, Value)>,
     media: &'static str,
+    status: u16,
     open: bool,
 }
 
@@ -34,6 +35,7 @@ impl Doc {
             takes_bytes: false,
             gives: None,
             media: "application/json",
+            status: 200,
             open: false,
         }
     }
@@ -88,6 +90,12 @@ impl Doc {
         self
     }
 
+    /// With an answer of this status.
+    pub(super) fn status(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
     /// For everybody, with no token.
     pub(super) fn open(mut self) -> Self {
         self.open = true;
@@ -102,13 +110,16 @@ impl Doc {
             Some(json!({"schema": reference, "example": example}))
         };
         let problem = json!({"$ref": "#/components/responses/Problem"});
-        let content = schema(&self.gives).unwrap_or_else(|| json!({}));
+        let done = match schema(&self.gives) {
+            Some(content) => json!({"description": "done", "content": {self.media: content}}),
+            None => json!({"description": "done"}),
+        };
         let mut operation = json!({
             "summary": self.summary,
             "operationId": operation_id(self.method, self.path),
             "parameters": self.parameters(),
             "responses": {
-                "200": {"description": "done", "content": {self.media: content}},
+                self.status.to_string(): done,
                 "default": problem,
             },
         });

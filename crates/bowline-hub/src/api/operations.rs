@@ -30,6 +30,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
     });
     let doc = Doc::post(PATH, "Asks the object's agent for an operation")
         .takes("OperationCreate", &json!({"operation": "sync", "id": "3f1c"}))
+        .status(202)
         .gives("OperationAsked", &asked);
     routes.on(doc, post(ask))
 }
@@ -62,7 +63,7 @@ async fn ask(
     let (work_state, agent) = (state.clone(), entry.name.clone());
     let work = async move { propose(&work_state, &agent, request).await };
     let answer = change(&state, deed, work).await?;
-    Ok(json(StatusCode::OK, &answer))
+    Ok(json(StatusCode::ACCEPTED, &answer))
 }
 
 async fn propose(

@@ -58,11 +58,6 @@ impl<T: Says> Told<T> {
     pub(crate) fn says(&self) -> Option<&T> {
         self.read.get_or_init(|| T::read(&self.body)).as_ref()
     }
-
-    /// As it was written.
-    pub(crate) fn body(&self) -> &Body {
-        &self.body
-    }
 }
 
 /// One object, still unread.
@@ -183,6 +178,7 @@ impl Fleet {
     pub(crate) fn agent_changed(&self, agent: &NodeId, changes: &[Change]) {
         let mut fleet = self.0.write();
         take(&mut fleet.entry(agent.clone()).or_default().agent, changes);
+        drop_empty(&mut fleet, agent);
     }
 
     /// Takes changes of `observed@agent`; says which deleted objects are gone by the agent's word.
@@ -191,7 +187,17 @@ impl Fleet {
         let objects = fleet.entry(agent.clone()).or_default();
         take(&mut objects.observed, changes);
         let keys = changes.iter().map(Change::key);
-        keys.filter(|key| objects.is_gone(key)).cloned().collect()
+        let gone = keys.filter(|key| objects.is_gone(key)).cloned().collect();
+        drop_empty(&mut fleet, agent);
+        gone
+    }
+}
+
+/// An agent of which nothing is left takes no room: it may have left the roster.
+fn drop_empty(fleet: &mut BTreeMap<NodeId, Objects>, agent: &NodeId) {
+    let empty = |o: &Objects| o.hub.is_empty() && o.agent.is_empty() && o.observed.is_empty();
+    if fleet.get(agent).is_some_and(empty) {
+        fleet.remove(agent);
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bowline_drive::LinkNews;
 use bowline_types::{LinkId, NodeId, Wall};
-use bowline_wire::{LinkHandle, Transport};
+use bowline_wire::{Counters, LinkHandle, Transport};
 use parking_lot::RwLock;
 
 /// The last link of each agent.
@@ -19,6 +20,7 @@ pub(crate) struct LinkState {
     pub(crate) remote: SocketAddr,
     pub(crate) transport: Transport,
     pub(crate) version: String,
+    pub(crate) counters: Arc<Counters>,
     /// Since when it is up, or down.
     pub(crate) since: Wall,
     /// While it is up.
@@ -56,12 +58,13 @@ impl Links {
     pub(crate) fn news(&self, news: &LinkNews, now: Wall) -> NodeId {
         let mut links = self.0.write();
         match news {
-            LinkNews::Up { link, peer, remote, transport, version, handle, .. } => {
+            LinkNews::Up { link, peer, remote, transport, version, counters, handle, .. } => {
                 let state = LinkState {
                     link: *link,
                     remote: *remote,
                     transport: *transport,
                     version: version.clone(),
+                    counters: counters.clone(),
                     since: now,
                     handle: Some(handle.clone()),
                 };

@@ -23,6 +23,9 @@ pub(crate) enum Mark {
     Audit(Key),
 }
 
+/// A mark, its number, and when it was made.
+pub(crate) type Numbered = (u64, Wall, Mark);
+
 /// The ring.
 #[derive(Debug)]
 pub(crate) struct Ring {
@@ -92,11 +95,7 @@ impl Ring {
     }
 
     /// Up to `limit` marks after a number, and the number of the last of them.
-    pub(crate) fn after(
-        &self,
-        number: u64,
-        limit: usize,
-    ) -> Result<(Vec<(u64, Wall, Mark)>, u64), TooOld> {
+    pub(crate) fn after(&self, number: u64, limit: usize) -> Result<(Vec<Numbered>, u64), TooOld> {
         let marks = self.marks.lock();
         let first = marks.last - marks.kept.len() as u64;
         if number < first {

@@ -5,5 +5,12 @@
 
 mod agent;
 mod api;
+mod bad_input;
+mod documents;
+mod events;
 mod links;
+mod modes;
+mod operator;
+mod raw;
+mod revocation;
 mod stage;

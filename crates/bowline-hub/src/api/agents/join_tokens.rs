@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use axum::extract::State as Shared;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, post};
-use bowline_client::api::{Done, JoinTokenCreate, JoinTokenCreated, List, Role};
+use bowline_client::api::{JoinTokenCreate, JoinTokenCreated, List, Role};
 use bowline_identity::JoinToken;
 use bowline_types::{Guard, Item, NodeId, Wall};
 use http::StatusCode;
@@ -41,13 +41,11 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .on(
             Doc::post("/join-tokens", "Makes a token with which one agent may join once")
                 .takes("JoinTokenCreate", &json!({"agent": "alpha", "ttlSeconds": 3600}))
+                .status(201)
                 .gives("JoinTokenCreated", &created),
             post(create),
         )
-        .on(
-            Doc::delete("/join-tokens/{id}", "Takes a join token back").gives("Done", &json!({})),
-            delete(remove),
-        )
+        .on(Doc::delete("/join-tokens/{id}", "Takes a join token back").status(204), delete(remove))
 }
 
 async fn list(caller: Caller, Shared(state): Shared<Arc<State>>) -> Result<Response, Fault> {
@@ -106,5 +104,5 @@ async fn remove(
         Ok(handle.write(&shelves::access(), vec![guard], vec![Item::remove(key)]).await?)
     };
     change(&state, caller.deed("join-token.revoke", id.clone()), work).await?;
-    Ok(json(StatusCode::OK, &Done {}))
+    Ok(StatusCode::NO_CONTENT.into_response())
 }

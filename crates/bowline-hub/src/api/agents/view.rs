@@ -8,6 +8,7 @@ use bowline_types::NodeId;
 use crate::clock;
 use crate::problem::{Code, Fault};
 use crate::state::State;
+use crate::views::links::LinkState;
 use crate::views::roster::Listed;
 
 /// One agent.
@@ -54,7 +55,7 @@ pub(crate) fn one(state: &State, listed: &Listed, lag: Option<Lag>) -> AgentView
         last_contact: if connected { Some(Time(clock::now())) } else { since },
         lag,
         version: link.as_ref().map(|l| l.version.clone()).filter(|v| !v.is_empty()),
-        transport: link.as_ref().filter(|_| connected).map(|l| l.transport()),
+        transport: link.as_ref().filter(|_| connected).map(LinkState::transport),
         objects: state.views.fleet.counts(entry),
         certificate: entry
             .certificate

@@ -1,0 +1,168 @@
+//! What is right and what is wrong, in words.
+
+use std::sync::Arc;
+
+use axum::extract::State as Shared;
+use axum::response::Response;
+use axum::routing::get;
+use bowline_client::api::{Doctor, Finding, Level, Role};
+use bowline_resources::rfc3339;
+use bowline_sync::Status;
+use bowline_types::Wall;
+use http::StatusCode;
+use serde_json::json;
+
+use super::super::caller::Caller;
+use super::super::openapi::Doc;
+use super::super::{Routes, json};
+use crate::problem::{Code, Fault};
+use crate::state::State;
+use crate::{clock, metrics};
+
+const DAY: u64 = 86_400_000;
+/// Records behind which an agent is called late.
+const LATE: u64 = 1000;
+/// Names that a finding lists before it only counts.
+const NAMED: usize = 5;
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    let finding = json!({
+        "level": "warning", "about": "link", "what": "1 of 3 agents is away: gamma",
+        "hint": "look at the agent's log",
+    });
+    let doc = Doc::get("/doctor", "What is wrong, in words")
+        .gives("Doctor", &json!({"findings": [finding]}));
+    routes.on(doc, get(read))
+}
+
+async fn read(caller: Caller, Shared(state): Shared<Arc<State>>) -> Result<Response, Fault> {
+    caller.fleet(Role::Viewer, "doctor.get", "")?;
+    let mut findings = agents(&state);
+    findings.push(lag(&state).await);
+    findings.extend(shelves(&state).await?);
+    findings.push(certificates(&state));
+    findings.extend(files(&state));
+    findings.extend(objects(&state));
+    Ok(json(StatusCode::OK, &Doctor { findings }))
+}
+
+fn finding(level: Level, about: &str, what: String) -> Finding {
+    Finding { level, about: about.into(), what, hint: None, code: None }
+}
+
+fn some(names: &[String]) -> String {
+    let shown = names[..names.len().min(NAMED)].join(", ");
+    if names.len() > NAMED { format!("{shown} and {} more", names.len() - NAMED) } else { shown }
+}
+
+fn agents(state: &State) -> Vec<Finding> {
+    let (mut away, mut waiting) = (vec![], vec![]);
+    let all = state.views.roster.after(None);
+    for listed in &all {
+        let entry = &listed.entry;
+        let up = state.views.links.get(&entry.name).is_some_and(|l| l.handle.is_some());
+        if !up && entry.revoked.is_none() {
+            away.push(entry.name.to_string());
+        }
+        if let Some(mode) = entry.changing {
+            let why = listed.waiting.as_deref().unwrap_or("it has just begun");
+            waiting.push(format!("{} becomes {mode}: {why}", entry.name));
+        }
+    }
+    let link = if away.is_empty() {
+        finding(Level::Ok, "link", format!("all {} agents are connected", all.len()))
+    } else {
+        let what = format!("{} of {} agents are away: {}", away.len(), all.len(), some(&away));
+        let hint = Some("look at the agent's log, and at its way to the hub".into());
+        Finding { hint, ..finding(Level::Warning, "link", what) }
+    };
+    let waiting = waiting.into_iter().take(NAMED).map(|w| finding(Level::Warning, "mode", w));
+    std::iter::once(link).chain(waiting).collect()
+}
+
+async fn lag(state: &State) -> Finding {
+    let lags = metrics::lags(state).await;
+    let late: Vec<_> = lags.iter().filter(|(_, lag)| *lag > LATE).collect();
+    if late.is_empty() {
+        return finding(Level::Ok, "lag", "no connected agent lags".into());
+    }
+    let names: Vec<_> = late.iter().map(|(name, lag)| format!("{name} by {lag}")).collect();
+    finding(Level::Warning, "lag", format!("behind by more than {LATE} records: {}", some(&names)))
+}
+
+async fn shelves(state: &State) -> Result<Vec<Finding>, Fault> {
+    let report = state.handle.report().await?;
+    let stopped = report
+        .shelves
+        .iter()
+        .filter(|s| matches!(s.status, Some(Status::Stopped | Status::Twin)))
+        .map(|s| Finding {
+            hint: Some("`bowline shelf adopt` or `bowline shelf discard`".into()),
+            code: Some(Code::Forgot.as_str().into()),
+            ..finding(Level::Error, "shelf", format!("{} takes no writes", s.shelf))
+        });
+    let mut found: Vec<_> = stopped.collect();
+    if found.is_empty() {
+        let what = format!("{} shelves and copies, none stopped", report.shelves.len());
+        found.push(finding(Level::Ok, "shelf", what));
+    }
+    Ok(found)
+}
+
+fn certificates(state: &State) -> Finding {
+    let Some((server, ca)) = state.pki.ends() else {
+        return finding(Level::Error, "certificate", "the hub's certificate cannot be read".into());
+    };
+    let now = clock::now();
+    let left = |end: Wall| end.0.saturating_sub(now.0) / DAY;
+    let mut ending: Vec<String> = vec![];
+    for listed in state.views.roster.after(None) {
+        if let Some(cert) = &listed.entry.certificate
+            && left(cert.not_after) < 8
+        {
+            ending.push(listed.entry.name.to_string());
+        }
+    }
+    if left(server) < 20 {
+        let what = format!("the hub's certificate ends at {}", rfc3339(server));
+        return finding(Level::Error, "certificate", what);
+    }
+    if left(ca) < 180 {
+        let what = format!("the CA ends at {}", rfc3339(ca));
+        let hint = Some("`bowline pki rotate`".into());
+        return Finding { hint, ..finding(Level::Warning, "certificate", what) };
+    }
+    if ending.is_empty() {
+        let what = format!("the hub's certificate holds until {}", rfc3339(server));
+        return finding(Level::Ok, "certificate", what);
+    }
+    let what = format!("certificates end within days and were not renewed: {}", some(&ending));
+    finding(Level::Warning, "certificate", what)
+}
+
+fn files(state: &State) -> Vec<Finding> {
+    let exposed = state.pki.exposed();
+    let found = exposed.iter().map(|path| Finding {
+        hint: Some("chmod 600, and rotate what may have been read".into()),
+        ..finding(Level::Error, "store", format!("others can read {}", path.display()))
+    });
+    found.collect()
+}
+
+fn objects(state: &State) -> Option<Finding> {
+    let (mut total, mut degraded) = (0, vec![]);
+    for listed in state.views.roster.after(None) {
+        let counts = state.views.fleet.counts(&listed.entry);
+        total += counts.total;
+        if counts.degraded > 0 {
+            degraded.push(format!("{} at {}", counts.degraded, listed.entry.name));
+        }
+    }
+    if degraded.is_empty() {
+        return (total > 0)
+            .then(|| finding(Level::Ok, "objects", format!("{total} objects, none degraded")));
+    }
+    let hint = Some("`bowline get objects --field-selector status.health=Degraded`".into());
+    let what = format!("degraded: {}", some(&degraded));
+    Some(Finding { hint, ..finding(Level::Warning, "objects", what) })
+}

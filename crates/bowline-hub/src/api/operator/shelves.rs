@@ -1,0 +1,193 @@
+//! Shelves and copies, and a person's word on those that have stopped.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State as Shared;
+use axum::response::Response;
+use axum::routing::{get, post};
+use bowline_client::api::{List, Role, ShelfState, ShelfView};
+use bowline_sync::{Node, ShelfReport, Status};
+use bowline_types::ShelfId;
+use http::StatusCode;
+use serde_json::json;
+
+use super::super::caller::Caller;
+use super::super::input::At;
+use super::super::openapi::Doc;
+use super::super::{Routes, change, json};
+use crate::problem::{Code, Fault};
+use crate::state::State;
+use crate::views::links::LinkState;
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    let view = json!({
+        "id": "hub/kv", "own": true, "state": "ready", "rev": 7, "term": "0", "floor": 0,
+        "sealed": true, "records": 5,
+    });
+    let page = json!({"items": [view]});
+    routes
+        .on(Doc::get("/shelves", "Shelves and copies").gives("ShelfList", &page), get(list))
+        .on(
+            Doc::get("/shelves/{owner}/{name}", "One shelf or copy").gives("ShelfView", &view),
+            get(read),
+        )
+        .on(
+            Doc::post("/shelves/{owner}/{name}/adopt", "Takes back what peers hold of it")
+                .gives("ShelfView", &view),
+            post(adopt),
+        )
+        .on(
+            Doc::post("/shelves/{owner}/{name}/discard", "Leaves what peers hold of it")
+                .gives("ShelfView", &view),
+            post(discard),
+        )
+}
+
+pub(super) fn debug_routes() -> Router<Arc<State>> {
+    Router::new()
+        .route("/debug/shelves", get(debug_shelves))
+        .route("/debug/links", get(debug_links))
+}
+
+fn view(node: &Node, report: &ShelfReport) -> ShelfView {
+    let taken = node.taken().get(&report.shelf);
+    let seen = taken.and_then(|t| t.main.as_ref()).map(|c| c.place.seen.rev);
+    let asked = matches!(report.status, Some(Status::Stopped | Status::Twin));
+    let state = match report.status {
+        Some(Status::Stopped | Status::Twin) if !report.filling => ShelfState::Stopped,
+        Some(_) if report.filling => ShelfState::Adopting,
+        Some(_) => ShelfState::Ready,
+        None if report.whole && !report.filling => ShelfState::Ready,
+        None => ShelfState::Filling,
+    };
+    ShelfView {
+        id: report.shelf.to_string(),
+        own: report.status.is_some(),
+        state,
+        rev: report.at.rev,
+        term: format!("{:x}", report.at.term.0),
+        floor: report.floor,
+        sealed: report.sealed,
+        records: report.live as u64,
+        seen,
+        question: report.status.filter(|_| asked).map(question),
+    }
+}
+
+fn question(status: Status) -> String {
+    let what = match status {
+        Status::Twin => "somebody else writes under this hub's name (a clone, or a restored copy)",
+        _ => "a peer proved that this hub has forgotten something (an old backup, a lost disk)",
+    };
+    format!(
+        "{what}: adopt takes back what peers hold and keeps what was written here since; \
+         discard leaves what peers hold and goes on from here"
+    )
+}
+
+async fn views(state: &State) -> Result<Vec<ShelfView>, Fault> {
+    let views = state.handle.with(|node| {
+        let report = node.report();
+        report.shelves.iter().map(|s| view(node, s)).collect::<Vec<_>>()
+    });
+    Ok(views.await?)
+}
+
+async fn list(caller: Caller, Shared(state): Shared<Arc<State>>) -> Result<Response, Fault> {
+    caller.fleet(Role::Viewer, "shelf.get", "")?;
+    Ok(json(StatusCode::OK, &List::of(views(&state).await?)))
+}
+
+async fn find(state: &State, owner: &str, name: &str) -> Result<(ShelfId, ShelfView), Fault> {
+    let text = format!("{owner}/{name}");
+    let missing = || Code::NoShelf.because(format!("{text:?}"));
+    let id: ShelfId = text.parse().map_err(|_| missing())?;
+    let view = views(state).await?.into_iter().find(|v| v.id == text);
+    Ok((id, view.ok_or_else(missing)?))
+}
+
+async fn read(
+    caller: Caller,
+    Shared(state): Shared<Arc<State>>,
+    At((owner, name)): At<(String, String)>,
+) -> Result<Response, Fault> {
+    caller.fleet(Role::Viewer, "shelf.get", &name)?;
+    Ok(json(StatusCode::OK, &find(&state, &owner, &name).await?.1))
+}
+
+async fn adopt(
+    caller: Caller,
+    Shared(state): Shared<Arc<State>>,
+    At((owner, name)): At<(String, String)>,
+) -> Result<Response, Fault> {
+    decide(&caller, &state, "shelf.adopt", &owner, &name).await
+}
+
+async fn discard(
+    caller: Caller,
+    Shared(state): Shared<Arc<State>>,
+    At((owner, name)): At<(String, String)>,
+) -> Result<Response, Fault> {
+    decide(&caller, &state, "shelf.discard", &owner, &name).await
+}
+
+async fn decide(
+    caller: &Caller,
+    state: &Arc<State>,
+    verb: &'static str,
+    owner: &str,
+    name: &str,
+) -> Result<Response, Fault> {
+    caller.fleet(Role::Admin, verb, &format!("{owner}/{name}"))?;
+    let (id, view) = find(state, owner, name).await?;
+    if view.question.is_none() {
+        let why = format!("{id} is {}", view.state);
+        return Err(Code::NotStopped.because(why));
+    }
+    let (handle, shelf) = (state.handle.clone(), id.clone());
+    let work = async move {
+        if verb == "shelf.adopt" {
+            handle.adopt(shelf);
+        } else {
+            handle.discard(shelf);
+        }
+        // Answered after the node has heard it.
+        Ok(handle.with(|_| ()).await?)
+    };
+    change(state, caller.deed(verb, id.to_string()), work).await?;
+    Ok(json(StatusCode::OK, &find(state, owner, name).await?.1))
+}
+
+async fn debug_shelves(
+    caller: Caller,
+    Shared(state): Shared<Arc<State>>,
+) -> Result<Response, Fault> {
+    caller.fleet(Role::Admin, "debug.get", "shelves")?;
+    let report = state.handle.report().await?;
+    let shown = json!({
+        "shelves": report.shelves, "inFlight": report.in_flight,
+        "openQuestions": report.open_questions,
+    });
+    Ok(json(StatusCode::OK, &shown))
+}
+
+async fn debug_links(caller: Caller, Shared(state): Shared<Arc<State>>) -> Result<Response, Fault> {
+    caller.fleet(Role::Admin, "debug.get", "links")?;
+    let report = state.handle.report().await?;
+    let links: Vec<_> = report
+        .links
+        .iter()
+        .map(|link| {
+            let known = state.views.links.get(&link.peer);
+            json!({
+                "link": link,
+                "remote": known.as_ref().map(|k| k.remote.to_string()),
+                "transport": known.as_ref().map(LinkState::transport),
+                "sent": known.as_ref().map(|k| k.counters.sent()),
+                "received": known.as_ref().map(|k| k.counters.received()),
+            })
+        })
+        .collect();
+    Ok(json(StatusCode::OK, &json!({"links": links})))
+}

@@ -1,0 +1,51 @@
+//! What is written about the API is true.
+
+use std::path::Path;
+
+use bowline_hub::{Code, openapi};
+
+use crate::raw;
+use crate::stage::Stage;
+
+#[test]
+fn every_code_has_its_page_and_every_page_its_code() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
+    for code in Code::ALL {
+        let page = folder.join(format!("{}.md", code.as_str()));
+        let text = std::fs::read_to_string(&page).unwrap_or_else(|_| panic!("{page:?}"));
+        let title = format!("# {}: {}\n", code.as_str(), code.title());
+        assert!(text.starts_with(&title), "{page:?}");
+        assert!(text.contains("## What to do\n"), "{page:?}");
+    }
+    for page in std::fs::read_dir(&folder).unwrap() {
+        let name = page.unwrap().file_name().into_string().unwrap();
+        if let Some(code) = name.strip_suffix(".md").filter(|n| n.starts_with("BL-0")) {
+            let number: u32 = code["BL-".len()..].parse().unwrap();
+            let ours = number < 400;
+            assert!(!ours || Code::ALL.iter().any(|c| c.as_str() == code), "{name}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_route_of_the_description_is_served() {
+    let stage = Stage::new().await;
+    let (status, text) = raw::call(&stage.hub, "none", "GET", "/openapi.json", b"").await;
+    assert_eq!(status, 200);
+    let served: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(served, openapi::document());
+    assert_eq!(served["openapi"], "3.1.0");
+    let mut routes = 0;
+    for (path, methods) in served["paths"].as_object().unwrap() {
+        let path = path.strip_prefix("/api/v1").unwrap().replace(['{', '}'], "");
+        for method in methods.as_object().unwrap().keys() {
+            let upper = method.to_uppercase();
+            // Nobody's token: a route that is there says 401, one that is not 404 or 405.
+            let (status, body) = raw::call(&stage.hub, "none", &upper, &path, b"{}").await;
+            let open = path == "/openapi.json";
+            assert_eq!(status, if open { 200 } else { 401 }, "{upper} {path}: {body}");
+            routes += 1;
+        }
+    }
+    assert!(routes >= 35, "{routes}");
+}

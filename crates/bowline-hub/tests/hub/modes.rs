@@ -1,0 +1,132 @@
+//! Deletions that wait for the agent's word, and changes of mode that lose nothing.
+
+use bowline_client::Expect;
+use bowline_client::api::ModeChange;
+use bowline_resources::{Desired, Mode, Owner, desired_shelf};
+use bowline_types::{Item, Key};
+
+use crate::agent::{Agent, join, now};
+use crate::stage::{Stage, code, config_map, eventually};
+
+async fn connected(stage: &Stage, home: &std::path::Path, mode: Mode) -> Agent {
+    join(home, &stage.join_token("alpha", mode).await).await.unwrap();
+    let agent = Agent::start(home, stage.hub.addresses.agents.port());
+    agent.connect().await.unwrap();
+    agent
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_object_goes_on_the_agents_word_only() {
+    let (stage, home) = (Stage::new().await, tempfile::tempdir().unwrap());
+    let agent = connected(&stage, home.path(), Mode::Managed).await;
+    let object = config_map("a", "web", "1");
+    let key = object.key();
+    stage.admin.create_object("alpha", &object).await.unwrap();
+    eventually("the agent has it", async || (agent.wanted().await.len() == 1).then_some(())).await;
+    agent.report_all().await;
+
+    let deleted = stage.admin.delete_object("alpha", &key, Expect::Any).await.unwrap();
+    assert!(!deleted.gone);
+    let view = stage.admin.object("alpha", &key).await.unwrap();
+    assert!(view.deleting, "still there, and said to be going");
+    let changed = config_map("a", "web", "2");
+    assert_eq!(code(stage.admin.put_object("alpha", &changed, Expect::Any).await), "BL-0133");
+    let again = stage.admin.delete_object("alpha", &key, Expect::Any).await.unwrap();
+    assert_eq!((again.gone, again.rev), (false, deleted.rev), "asked twice is asked once");
+
+    eventually("the agent is told", async || agent.wanted().await[0].2.deleting.then_some(()))
+        .await;
+    agent.report_all().await;
+    eventually("the tombstone", async || stage.admin.object("alpha", &key).await.err()).await;
+    eventually("at the agent too", async || agent.wanted().await.is_empty().then_some(())).await;
+    let made = stage.admin.create_object("alpha", &object).await.unwrap();
+    assert_ne!(made.object.metadata.uid, view.object.metadata.uid, "another object of that name");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_managed_agent_becomes_autonomous_when_it_holds_everything_itself() {
+    let (stage, home) = (Stage::new().await, tempfile::tempdir().unwrap());
+    let agent = connected(&stage, home.path(), Mode::Managed).await;
+    for n in 0..3 {
+        let object = config_map(&format!("n{n}"), "web", "1");
+        stage.admin.create_object("alpha", &object).await.unwrap();
+    }
+    eventually("the agent has them", async || (agent.wanted().await.len() == 3).then_some(()))
+        .await;
+    let change = ModeChange { mode: Mode::Autonomous, rules: None };
+    let view = stage.admin.change_mode("alpha", &change).await.unwrap();
+    assert_eq!((view.mode, view.changing), (Mode::Managed, Some(Mode::Autonomous)));
+    let blocked = stage.admin.create_object("alpha", &config_map("z", "web", "1")).await;
+    assert_eq!(code(blocked), "BL-0135");
+
+    let own = desired_shelf(&agent.name, Owner::Agent);
+    let mut all = agent
+        .wanted()
+        .await
+        .into_iter()
+        .map(|(key, _, desired)| Item::put(Key::new(&key).unwrap(), desired.encode()));
+    agent.handle.write(&own, vec![], vec![all.next().unwrap()]).await.unwrap();
+    let waiting = eventually("it says what is missing", async || {
+        let view = stage.admin.agent("alpha").await.unwrap();
+        view.waiting.filter(|w| w.contains("2 objects"))
+    })
+    .await;
+    assert!(waiting.contains("lacks"));
+    agent.handle.write(&own, vec![], all.collect()).await.unwrap();
+    eventually("it takes effect", async || {
+        let view = stage.admin.agent("alpha").await.unwrap();
+        (view.mode == Mode::Autonomous && view.changing.is_none()).then_some(())
+    })
+    .await;
+    let page = stage.admin.objects(&Default::default()).await.unwrap();
+    assert_eq!(page.items.len(), 3);
+    assert!(page.items.iter().all(|o| o.owner == Owner::Agent));
+    let write = stage.admin.put_object("alpha", &config_map("n0", "web", "2"), Expect::Any).await;
+    assert_eq!(code(write), "BL-0134");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_autonomous_agent_becomes_managed_when_the_hub_holds_everything() {
+    let (stage, home) = (Stage::new().await, tempfile::tempdir().unwrap());
+    let agent = connected(&stage, home.path(), Mode::Autonomous).await;
+    let own = desired_shelf(&agent.name, Owner::Agent);
+    for n in 0..120 {
+        let object = config_map(&format!("n{n}"), "web", "1");
+        let desired = Desired::new(&object, format!("uid-{n}"), now());
+        let item = Item::put(object.key().record_key(), desired.encode());
+        agent.handle.write(&own, vec![], vec![item]).await.unwrap();
+    }
+    eventually("the hub sees them", async || {
+        let page = stage.admin.objects(&Default::default()).await.unwrap();
+        (page.items.len() == 120).then_some(())
+    })
+    .await;
+    let change = ModeChange { mode: Mode::Managed, rules: None };
+    stage.admin.change_mode("alpha", &change).await.unwrap();
+    eventually("it takes effect", async || {
+        let view = stage.admin.agent("alpha").await.unwrap();
+        (view.mode == Mode::Managed && view.changing.is_none()).then_some(())
+    })
+    .await;
+    let page = stage.admin.objects(&Default::default()).await.unwrap();
+    assert_eq!(page.items.len(), 120);
+    assert!(page.items.iter().all(|o| o.owner == Owner::Hub));
+    let n7 = page.items.iter().find(|o| o.key.name == "n7").unwrap();
+    assert_eq!(n7.object.metadata.uid.as_deref(), Some("uid-7"), "the same objects");
+    eventually("the agent gets them back", async || {
+        (agent.wanted().await.len() == 120).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_mode_can_be_called_off() {
+    let stage = Stage::new().await;
+    stage.create_agent("alpha", Mode::Managed).await;
+    let to = |mode| ModeChange { mode, rules: None };
+    let view = stage.admin.change_mode("alpha", &to(Mode::Autonomous)).await.unwrap();
+    assert_eq!(view.changing, Some(Mode::Autonomous), "it waits for an agent that never came");
+    let view = stage.admin.change_mode("alpha", &to(Mode::Managed)).await.unwrap();
+    assert_eq!((view.mode, view.changing), (Mode::Managed, None));
+    stage.admin.create_object("alpha", &config_map("a", "web", "1")).await.unwrap();
+}

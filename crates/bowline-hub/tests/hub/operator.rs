@@ -1,0 +1,193 @@
+//! Audit, tokens, certificates, shelves, backups, health.
+
+use bowline_client::api::{AuditQuery, Level, Outcome, PkiRotate, Role, ShelfState, TokenCreate};
+use bowline_resources::Mode;
+use bytes::Bytes;
+
+use crate::raw;
+use crate::stage::{Stage, client, code, config_map, eventually};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_change_is_in_the_audit_with_its_outcome() {
+    let stage = Stage::new().await;
+    stage.create_agent("alpha", Mode::Managed).await;
+    stage.admin.create_object("alpha", &config_map("a", "web", "1")).await.unwrap();
+    let put = stage.admin.kv_put("k", Bytes::from("secret"), None).await.unwrap();
+    let stale = stage.admin.kv_put("k", Bytes::from("2"), Some(put.rev + 9)).await;
+    assert_eq!(code(stale), "BL-0131");
+    let entries = stage.admin.audit(&AuditQuery::default()).await.unwrap().items;
+    let told: Vec<_> = entries.iter().map(|e| (e.verb.as_str(), e.outcome)).collect();
+    let expected = [
+        ("kv.put", Outcome::Failed),
+        ("kv.put", Outcome::Done),
+        ("object.create", Outcome::Done),
+        ("agent.create", Outcome::Done),
+        ("token.create", Outcome::Done),
+    ];
+    assert_eq!(told, expected, "newest first");
+    assert!(entries.iter().all(|e| !e.detail.contains("secret")));
+    assert_eq!(entries[1].from.as_deref(), Some("127.0.0.1"));
+    let query = AuditQuery { agent: Some("alpha".into()), limit: Some(1), ..Default::default() };
+    let page = stage.admin.audit(&query).await.unwrap();
+    assert_eq!(page.items[0].verb, "object.create");
+    let next = AuditQuery { from: page.next, ..query };
+    assert_eq!(stage.admin.audit(&next).await.unwrap().items[0].verb, "agent.create");
+    let stage = stage.restart().await;
+    let verb = Some("kv".into());
+    let kept = stage.admin.audit(&AuditQuery { verb, ..Default::default() }).await.unwrap();
+    assert_eq!(kept.items.len(), 2, "it survives a restart");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_denied_change_is_in_the_audit() {
+    let stage = Stage::new().await;
+    let viewer = new_token(&stage, Role::Viewer).await;
+    let viewer = client(&stage.hub, &viewer);
+    assert_eq!(code(viewer.kv_delete("k", None).await), "BL-0103");
+    let entry = eventually("the entry", async || {
+        let verb = Some("kv.delete".into());
+        let found = stage.admin.audit(&AuditQuery { verb, ..Default::default() }).await.unwrap();
+        found.items.into_iter().next()
+    })
+    .await;
+    assert_eq!((entry.outcome, entry.who.as_str()), (Outcome::Denied, "somebody"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_audit_entries_go() {
+    let stage = Stage::with(|o| o.audit_entries = 10).await;
+    for n in 0..30 {
+        stage.admin.kv_put(&format!("k{n}"), Bytes::from("1"), None).await.unwrap();
+    }
+    eventually("the surplus is gone", async || {
+        let all = stage.admin.audit(&AuditQuery::default()).await.unwrap().items;
+        assert_eq!(all[0].what, "k29", "the newest stay");
+        (all.len() == 10).then_some(())
+    })
+    .await;
+}
+
+async fn new_token(stage: &Stage, role: Role) -> String {
+    let new = TokenCreate {
+        name: "somebody".into(),
+        role,
+        agents: vec![],
+        namespaces: vec![],
+        ttl_seconds: None,
+    };
+    stage.admin.create_token(&new).await.unwrap().token
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_are_made_listed_and_taken_back_but_not_the_last_one() {
+    let stage = Stage::new().await;
+    let text = new_token(&stage, Role::Admin).await;
+    let other = client(&stage.hub, &text);
+    assert_eq!(other.tokens().await.unwrap().items.len(), 2);
+    other.revoke_token("admin").await.unwrap();
+    assert_eq!(code(stage.admin.tokens().await), "BL-0102");
+    let id = other.tokens().await.unwrap().items[0].id.clone();
+    assert_eq!(code(other.revoke_token(&id).await), "BL-0140");
+    let bytes = std::fs::read(stage.dir.path().join("store").join("store.db"));
+    let secret = text.rsplit('_').next().unwrap().as_bytes();
+    let found = bytes.is_ok_and(|b| b.windows(secret.len()).any(|w| w == secret));
+    assert!(!found, "a token is not on disk");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ca_is_rotated_in_three_steps() {
+    let stage = Stage::new().await;
+    let before = stage.admin.pki().await.unwrap();
+    assert_eq!(before.authorities.len(), 1);
+    let announced = stage.admin.rotate_pki(&PkiRotate::default()).await.unwrap();
+    assert_eq!(announced.authorities.len(), 2);
+    assert!(announced.authorities[0].signing);
+    let again = stage.admin.rotate_pki(&PkiRotate::default()).await;
+    assert_eq!(code(again), "BL-0138");
+    let (status, _) = raw::call(&stage.hub, &stage.token, "POST", "/pki/promote", b"").await;
+    assert_eq!(status, 200);
+    let switched = client(&stage.hub, &stage.token).pki().await.unwrap();
+    assert_ne!(switched.authorities[0].fingerprint, before.authorities[0].fingerprint);
+    let (status, _) = raw::call(&stage.hub, &stage.token, "POST", "/pki/retire", b"").await;
+    assert_eq!(status, 200);
+    assert_eq!(client(&stage.hub, &stage.token).pki().await.unwrap().authorities.len(), 1);
+    let fresh = Stage { admin: client(&stage.hub, &stage.token), ..stage };
+    let fresh = fresh.restart().await;
+    assert_eq!(
+        fresh.admin.pki().await.unwrap().authorities[0].fingerprint,
+        switched.authorities[0].fingerprint
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shelves_status_and_doctor_tell_how_it_stands() {
+    let stage = Stage::new().await;
+    stage.create_agent("alpha", Mode::Managed).await;
+    let shelves = stage.admin.shelves().await.unwrap().items;
+    let own: Vec<_> = shelves.iter().filter(|s| s.own).map(|s| s.id.as_str()).collect();
+    assert_eq!(own, ["hub/access", "hub/audit", "hub/desired@alpha", "hub/kv", "hub/roster"]);
+    assert!(shelves.iter().filter(|s| s.own).all(|s| s.state == ShelfState::Ready));
+    let status = stage.admin.status().await.unwrap();
+    assert!(status.ready && status.agents == 1 && status.connected == 0);
+    assert!(status.store.unwrap().bytes > 0);
+    let doctor = stage.admin.doctor().await.unwrap();
+    let away = doctor.findings.iter().find(|f| f.about == "link").unwrap();
+    assert_eq!(away.level, Level::Warning);
+    assert!(away.what.contains("alpha"));
+    for path in ["/debug/shelves", "/debug/links"] {
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\nconnection: close\r\n\r\n",
+            stage.token
+        );
+        assert_eq!(raw::send(&stage.hub, head.as_bytes()).await.0, 200, "{path}");
+        let head = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        assert_eq!(raw::send(&stage.hub, head.as_bytes()).await.0, 401, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_can_be_restored() {
+    let stage = Stage::new().await;
+    stage.admin.kv_put("k", Bytes::from("v"), None).await.unwrap();
+    let mut backup = stage.admin.backup().await.unwrap();
+    let (size, mut bytes) = (backup.size().unwrap(), vec![]);
+    while let Some(piece) = backup.next().await.unwrap() {
+        bytes.extend_from_slice(&piece);
+    }
+    assert_eq!(bytes.len() as u64, size);
+    let other = tempfile::tempdir().unwrap();
+    let file = other.path().join("it.backup");
+    std::fs::write(&file, bytes).unwrap();
+    let manifest = bowline_store::restore(&file, &other.path().join("store")).unwrap();
+    assert!(manifest.records >= 2);
+    let left = std::fs::read_dir(stage.dir.path()).unwrap();
+    let left = left.filter(|f| f.as_ref().unwrap().file_name().to_string_lossy().contains("tmp"));
+    assert_eq!(left.count(), 0, "nothing is left behind");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_and_health_are_on_their_own_ports() {
+    let stage = Stage::new().await;
+    stage.admin.kv_put("k", Bytes::from("v"), None).await.unwrap();
+    let addresses = stage.hub.addresses;
+    let (status, text) = raw::plain(addresses.metrics.unwrap(), "/metrics").await;
+    assert_eq!(status, 200);
+    for name in [
+        "bowline_commits_total",
+        "bowline_hub_agents_connected 0",
+        "bowline_hub_lag_records_max 0",
+        "bowline_hub_request_duration_seconds_count{method=\"PUT\",route=\"/api/v1/kv/{*key}\"} 1",
+    ] {
+        assert!(text.contains(name), "{name} in {text}");
+    }
+    assert!(!text.contains("by_agent"));
+    assert_eq!(raw::plain(addresses.health.unwrap(), "/healthz").await.0, 200);
+    assert_eq!(raw::plain(addresses.health.unwrap(), "/readyz").await.0, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_reloads_its_certificates_while_it_runs() {
+    let stage = Stage::new().await;
+    stage.hub.reload().unwrap();
+    assert!(client(&stage.hub, &stage.token).status().await.unwrap().ready);
+}

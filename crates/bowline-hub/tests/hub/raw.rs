@@ -1,0 +1,66 @@
+//! Requests that the typed client would not send.
+
+use std::sync::Arc;
+
+use bowline_hub::Hub;
+use bowline_identity::{ClientTls, TrustBundle, Versions, server_name};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+/// Sends bytes over TLS as HTTP/1.1 and reads until the hub closes; gives status and text.
+pub(crate) async fn send(hub: &Hub, request: &[u8]) -> (u16, String) {
+    let trust = TrustBundle::from_pem(&hub.trust()).unwrap();
+    let tls = ClientTls::new(None, &trust, Versions::Tls12And13).unwrap();
+    let connector = TlsConnector::from(tls.config_for(&["http/1.1"]));
+    let stream = TcpStream::connect(hub.addresses.api).await.unwrap();
+    let name = server_name("localhost").unwrap();
+    let mut stream = connector.connect(name, stream).await.unwrap();
+    // A hub that has heard enough may close before all is sent.
+    let _closed = stream.write_all(request).await;
+    read(&mut stream).await
+}
+
+/// A request by its parts, with a token.
+pub(crate) async fn call(
+    hub: &Hub,
+    token: &str,
+    method: &str,
+    path: &str,
+    body: &[u8],
+) -> (u16, String) {
+    let head = format!(
+        "{method} /api/v1{path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    send(hub, &[head.as_bytes(), body].concat()).await
+}
+
+/// A request to a port without TLS.
+pub(crate) async fn plain(addr: std::net::SocketAddr, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(addr).await.unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    read(&mut stream).await
+}
+
+async fn read(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> (u16, String) {
+    let mut bytes = vec![];
+    // What came before a reset counts.
+    let _cut = stream.read_to_end(&mut bytes).await;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let status = text.split(' ').nth(1).and_then(|s| s.parse().ok()).unwrap_or(0);
+    let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    (status, body.to_owned())
+}
+
+/// Which protocol the API's port agrees to when HTTP/2 is offered.
+pub(crate) async fn agreed(hub: &Hub) -> Option<Vec<u8>> {
+    let trust = TrustBundle::from_pem(&hub.trust()).unwrap();
+    let tls = ClientTls::new(None, &trust, Versions::Tls13).unwrap();
+    let connector = TlsConnector::from(Arc::clone(&tls.config_for(&["h2", "http/1.1"])));
+    let stream = TcpStream::connect(hub.addresses.api).await.unwrap();
+    let stream = connector.connect(server_name("localhost").unwrap(), stream).await.unwrap();
+    stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec)
+}

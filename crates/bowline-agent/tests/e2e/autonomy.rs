@@ -1,7 +1,5 @@
 //! The agent says what is wanted, and changes hands with the hub.
 
-use std::time::Duration;
-
 use bowline_client::Expect;
 use bowline_resources::{Filled, Health, Mode, Observed, Owner, Settled};
 
@@ -16,7 +14,7 @@ async fn what_is_written_at_an_autonomous_agent_is_applied_and_seen_by_the_hub()
     let temp = tempfile::tempdir().unwrap();
     let (hub, agent) = pair(&temp, Mode::Autonomous).await;
     let client = client(&agent);
-    soon("the mode", settled(&agent, Mode::Autonomous)).await;
+    settled(&agent, Mode::Autonomous).await;
     let made = client.create_object("a1", &object("mine", "one")).await.unwrap();
     assert_eq!(made.owner, Owner::Agent);
     soon("the hub's copy", hub.view.agent_wants(&key("mine"), |_| true)).await;
@@ -38,7 +36,7 @@ async fn what_is_written_at_an_autonomous_agent_is_applied_and_seen_by_the_hub()
 async fn an_own_object_with_finalizers_is_finalized_and_then_gone() {
     let temp = tempfile::tempdir().unwrap();
     let (hub, agent) = pair(&temp, Mode::Autonomous).await;
-    soon("the mode", settled(&agent, Mode::Autonomous)).await;
+    settled(&agent, Mode::Autonomous).await;
     let mut slow = object("slow", "one");
     slow.metadata.finalizers.push("example.com/wait".into());
     client(&agent).create_object("a1", &slow).await.unwrap();
@@ -46,17 +44,6 @@ async fn an_own_object_with_finalizers_is_finalized_and_then_gone() {
     assert!(!client(&agent).delete_object("a1", &key("slow"), Expect::Any).await.unwrap().gone);
     soon("the tombstone", hub.view.agent_wants_not(&key("slow"))).await;
     soon("no report", hub.view.no_report(&key("slow"))).await;
-}
-
-/// Waits until the agent acts in this mode: its local API then says who owns a new object.
-async fn settled(agent: &bowline_agent::Agent, mode: Mode) {
-    loop {
-        let (_, text) = http(agent.api, "GET", "/api/v1/doctor", "").await;
-        if text.contains(&format!("mode {mode}\"")) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 #[tokio::test]
@@ -75,13 +62,14 @@ async fn a_change_of_mode_and_back_deletes_nothing() {
     let changing = entry.begin_change(Mode::Autonomous).unwrap();
     hub.enlist(&changing).await;
     for n in 0..5 {
-        let wants = hub.view.agent_wants(&key(&format!("o{n}")), |_| true);
-        assert_eq!(soon("the fill", wants).await, desired(&format!("o{n}"), "hub"));
+        let name = format!("o{n}");
+        let wants = soon("the fill", hub.view.agent_wants(&key(&name), |_| true)).await;
+        assert_eq!(wants, desired(&name, "hub"));
     }
     let filled = Filled { sealed: true, source_whole: true, missing: 0 };
     let Settled::Ready(entry) = changing.settle_change(filled) else { panic!("not ready") };
     hub.enlist(&entry).await;
-    soon("the mode", settled(&agent, Mode::Autonomous)).await;
+    settled(&agent, Mode::Autonomous).await;
     client(&agent).put_object("-", &object("o0", "agent"), Expect::Any).await.unwrap();
     let said = |d: &bowline_resources::Desired| d.object.spec.as_ref().unwrap()["say"] == "agent";
     let taken = soon("the change", hub.view.agent_wants(&key("o0"), said)).await;
@@ -90,19 +78,14 @@ async fn a_change_of_mode_and_back_deletes_nothing() {
     // And back: the roster flips before the hub's shelf has what the agent wrote meanwhile.
     let changing = entry.begin_change(Mode::Managed).unwrap();
     hub.enlist(&changing).await;
-    soon("word of it", async {
-        loop {
-            let refused = client(&agent).create_object("-", &object("late", "x")).await;
-            match refused {
-                Err(e) if e.to_string().contains("BL-1121") => break,
-                _ => tokio::time::sleep(Duration::from_millis(5)).await,
-            }
-        }
+    until("word of it", async || {
+        let refused = client(&agent).create_object("-", &object("late", "x")).await;
+        refused.is_err_and(|e| e.to_string().contains("BL-1121"))
     })
     .await;
     let Settled::Ready(entry) = changing.settle_change(filled) else { panic!("not ready") };
     hub.enlist(&entry).await;
-    soon("the mode", settled(&agent, Mode::Managed)).await;
+    settled(&agent, Mode::Managed).await;
     let rev = hub.want(&taken).await;
     soon("the hub's word", hub.view.report(&key("o0"), |o| o.of.rev == rev && healthy(o))).await;
     assert_eq!(live_spec(&agent, "o0").await.as_deref(), Some("agent"));

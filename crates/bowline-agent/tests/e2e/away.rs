@@ -20,15 +20,8 @@ fn healthy(o: &bowline_resources::Observed) -> bool {
 async fn an_agent_starts_and_works_without_its_hub_and_reports_later() {
     let temp = tempfile::tempdir().unwrap();
     let (hub, agent) = pair(&temp, Mode::Autonomous).await;
-    soon("a report", async {
-        loop {
-            if client(&agent).create_object("-", &object("before", "one")).await.is_ok() {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
+    settled(&agent, Mode::Autonomous).await;
+    client(&agent).create_object("-", &object("before", "one")).await.unwrap();
     soon("health", hub.view.report(&key("before"), healthy)).await;
     agent.drain(GRACE).await;
     let (root, addr) = hub.stop().await;
@@ -37,10 +30,8 @@ async fn an_agent_starts_and_works_without_its_hub_and_reports_later() {
     let there = client(&agent).object("-", &key("before")).await.unwrap();
     assert_eq!(there.health(), Health::Healthy);
     client(&agent).put_object("-", &object("alone", "one"), Expect::Missing).await.unwrap();
-    soon("health", async {
-        while client(&agent).object("-", &key("alone")).await.unwrap().health() != Health::Healthy {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+    until("health", async || {
+        client(&agent).object("-", &key("alone")).await.unwrap().health() == Health::Healthy
     })
     .await;
     let doctor = client(&agent).doctor().await.unwrap();

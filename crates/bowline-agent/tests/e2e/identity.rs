@@ -54,12 +54,7 @@ async fn a_certificate_that_is_due_is_renewed_and_used() {
     let mut renewals = hub.door.renewals.subscribe();
     let agent = Agent::start(renewing).await.unwrap();
     soon("a renewal", renewals.wait_for(|n| *n == 1)).await.unwrap();
-    soon("the new certificate", async {
-        while agent.certificate_until().0 < now().0 + 3_600_000 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
+    until("the new certificate", async || agent.certificate_until().0 > now().0 + 3_600_000).await;
     soon("a link", hub.view.link()).await;
 }
 

@@ -10,8 +10,8 @@ async fn what_the_hub_wants_is_applied_and_reported_until_it_is_removed() {
     let (hub, agent) = pair(&temp, Mode::Managed).await;
     let first = desired("hello", "one");
     let rev = hub.want(&first).await;
-    let report = hub.view.report(&key("hello"), |o| o.health == Health::Healthy);
-    let report = soon("health", report).await;
+    let healthy = |o: &bowline_resources::Observed| o.health == Health::Healthy;
+    let report = soon("health", hub.view.report(&key("hello"), healthy)).await;
     assert_eq!((report.of.uid.as_str(), report.of.rev), ("uid-hello", rev));
     assert_eq!(report.sync, Sync::Synced);
     assert_eq!(live_spec(&agent, "hello").await.as_deref(), Some("one"));
@@ -72,8 +72,8 @@ async fn what_cannot_be_applied_is_reported_out_of_sync() {
     let marks = &mut wanted.object.metadata.annotations;
     marks.insert("simulated.bowline.io/fail-sync".into(), "true".into());
     hub.want(&wanted).await;
-    let report = hub.view.report(&key("broken"), |o| o.sync == Sync::OutOfSync);
-    let report = soon("the report", report).await;
+    let out = |o: &bowline_resources::Observed| o.sync == Sync::OutOfSync;
+    let report = soon("the report", hub.view.report(&key("broken"), out)).await;
     assert!(report.message.contains("fail-sync"), "{}", report.message);
     assert_eq!(live_spec(&agent, "broken").await, None);
 }

@@ -28,7 +28,7 @@ pub(crate) use door::Door;
 pub(crate) use view::View;
 
 /// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(15);
 
 pub(crate) fn now() -> Wall {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -42,6 +42,25 @@ pub(crate) fn a1() -> NodeId {
 pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     let result = tokio::time::timeout(PATIENCE, future).await;
     result.unwrap_or_else(|_| panic!("{what} did not happen"))
+}
+
+/// Waits until a look at an agent shows what it should.
+pub(crate) async fn until(what: &str, mut look: impl AsyncFnMut() -> bool) {
+    soon(what, async {
+        while !look().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+/// Waits until the agent has heard its mode.
+pub(crate) async fn settled(agent: &Agent, mode: Mode) {
+    let said = format!("mode {mode}\"");
+    until("the mode", async || {
+        http(agent.api, "GET", "/api/v1/doctor", "").await.1.contains(&said)
+    })
+    .await;
 }
 
 /// A hub: a node, a server, a door.
@@ -112,6 +131,8 @@ impl Hub {
         let (addr, stop) = (server.local_addr, server.handle());
         let node = handle.clone();
         let links = tokio::spawn(async move {
+            // All of it: a server stops when it is dropped.
+            let server = &mut server;
             while let Some(incoming) = server.links.recv().await {
                 if let Incoming::Link(link) = incoming {
                     let node = node.clone();
@@ -165,6 +186,7 @@ pub(crate) fn options(root: &Path, hub: Option<&Hub>) -> AgentOptions {
     options.proxy = ProxyRules::none();
     options.join = hub.map(Hub::token);
     options.patience = Duration::from_secs(5);
+    options.join_patience = Duration::from_secs(10);
     options
 }
 

@@ -1,7 +1,7 @@
 //! Feeding: every peer is sent what it wants and lacks. The shelf and the peer's cursor are the
 //! queue; what is kept of a slow peer is where it stands.
 
-use bowline_types::{Have, Interest, LinkId, Place, Rev, ShelfId};
+use bowline_types::{Have, Interest, LinkId, Part, Place, Rev, ShelfId};
 
 use crate::copy::{Copy, Stretch};
 use crate::event::Action;
@@ -135,6 +135,11 @@ impl Node {
             return None;
         }
         let (target, from) = target(src, &follower.sent, &follower.interest)?;
+        // What the peer says it is walking is no way around the gate.
+        let within = |p: &Part| p.adding.iter().all(|a| follower.interest.includes(a));
+        if !from.part.as_ref().is_none_or(within) {
+            return None;
+        }
         // A copy built aside of one that can be followed again is told that it is not needed.
         let idle = target == Target::Main && follower.sent.aside.is_none();
         let stretch = match src.stretch(&from, &follower.interest, limit) {

@@ -115,6 +115,9 @@ impl Node {
         if !self.knows(link, &row.shelf) {
             return Ok(());
         }
+        if self.links.get(&link).is_some_and(|l| l.followers.contains_key(&row.shelf)) {
+            return Err(Reason::Nonsense); // one shelf, two rows
+        }
         if claims(&row) {
             return Err(Reason::BareClaim);
         }

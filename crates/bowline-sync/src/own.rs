@@ -14,6 +14,9 @@ use crate::event::{Tag, WriteError};
 use crate::map::Map;
 use crate::plan::{Plan, Recovery};
 
+/// Verdicts that are remembered for one proposer.
+const MAX_UNSETTLED: usize = 4096;
+
 /// Whether an own shelf takes writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
@@ -335,7 +338,10 @@ impl Own {
         let old = |v: &ProposalId| {
             v.node == id.node && (v.session < session || (v.session == session && v.number < below))
         };
-        let gone: Vec<_> = self.verdicts.keys().filter(|v| old(v)).cloned().collect();
+        let of_node = |session, number| ProposalId { node: id.node.clone(), session, number };
+        let range = of_node(Term(0), 0)..=of_node(Term(u64::MAX), u64::MAX);
+        let known = self.verdicts.range(range).map(|v| v.0);
+        let gone: Vec<_> = known.filter(|v| old(v)).cloned().collect();
         for v in gone {
             self.verdicts.remove(&v);
             let below = if v.session < session { u64::MAX } else { below };
@@ -343,6 +349,12 @@ impl Own {
         }
         self.forgets.dedup();
         true
+    }
+
+    /// Whether a proposer leaves more answers unsettled than will be remembered for it.
+    pub(crate) fn is_flooded(&self, id: &ProposalId) -> bool {
+        let first = ProposalId { number: 0, ..id.clone() };
+        self.verdicts.range(first..).take_while(|v| v.0.node == id.node).count() >= MAX_UNSETTLED
     }
 
     /// Whether a verdict on this is on its way to disk.

@@ -161,6 +161,9 @@ impl Node {
         if p.session != session || own.status != Status::Open || own.adopting.is_some() {
             return send_verdict(link, p.id, Verdict::Unknown, out);
         }
+        if own.is_flooded(&p.id) {
+            return refuse(link, p.id, "too many answers are not settled", out);
+        }
         self.waiting.insert(p.id.clone(), (link, p.shelf.clone()));
         if p.ask.is_some() {
             self.deciding.insert(p.id.clone(), p.shelf.clone());

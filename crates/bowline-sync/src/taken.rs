@@ -143,6 +143,9 @@ impl Taken {
         let Some(copy) = copy.as_mut().filter(|c| best.lineage.has(c.place.seen)) else {
             return Outcome::Refused;
         };
+        if feed.to.cursor.rev < copy.place.cursor.rev || feed.to.seen.rev < copy.place.seen.rev {
+            return Outcome::Refused; // no copy goes back: below its cursor it knows all
+        }
         let taking = copy.take(&feed.to, feed.records, &best, feed.floor, &self.interest);
         let row = if to_main { &mut self.disk.main } else { &mut self.disk.aside };
         row.drops.extend(taking.dropped);

@@ -223,6 +223,57 @@ fn law_8_a_claim_needs_a_head_signed_by_the_owner() {
     }
 }
 
+/// What the owner says to a peer with rights to `a/` that says this of itself.
+fn said_to(rows: impl FnOnce(&World) -> Vec<Row>) -> (Vec<Reason>, Vec<String>) {
+    let (mut w, s, mut r) = world(Recovery::Ask);
+    for k in ["a/x", "b/x", "c/x"] {
+        w.put(&s, k, "1");
+    }
+    up(&mut w, 0, 2);
+    w.settle(&mut r);
+    w.rights.narrow(&node(1), &s, interest(&["a/"]));
+    w.closed.clear();
+    let link = w.up(&node(0), &node(1)).unwrap();
+    w.wires.get_mut(&link).unwrap().towards[0].clear();
+    let rows = rows(&w);
+    event(&mut w, 0, Event::Frame(link, Frame::Hello { session: Term(1), rows }));
+    let sent = w.wires.get(&link).into_iter().flat_map(|w| &w.towards[1]);
+    let keys = sent.flat_map(|f| match f {
+        Frame::Feed(feed) => feed.records.iter().map(|r| r.key.to_string()).collect(),
+        _ => vec![],
+    });
+    (w.closed.clone(), keys.collect())
+}
+
+#[test]
+fn law_8_what_a_peer_says_it_is_walking_is_no_way_around_the_gate() {
+    for (adding, after) in [(all(), ""), (interest(&["b/"]), ""), (all(), "b/z")] {
+        let (closed, keys) = said_to(|w| {
+            let hub = w.at(&node(0)).own().first_key_value().unwrap();
+            let head = w.at(&node(2)).read(hub.0).unwrap().head.clone();
+            let start = head.lineage.at(1);
+            let part = Some(bowline_types::Part { adding: adding.clone(), after: after.into() });
+            let place = Place { cursor: start, seen: start, part };
+            let have = Have { main: Some(place), aside: None };
+            let interest = Said::Full(interest(&["a/"]));
+            vec![Row { shelf: hub.0.clone(), have, head: Some(head), best: None, interest }]
+        });
+        assert!(closed.is_empty());
+        assert!(keys.iter().all(|k| k.starts_with("a/")), "{keys:?}");
+    }
+}
+
+#[test]
+fn law_8_a_shelf_in_two_rows_closes_the_link() {
+    let (closed, _) = said_to(|w| {
+        let shelf = w.at(&node(0)).own().keys().next().unwrap().clone();
+        let interest = Said::Full(interest(&["a/"]));
+        let row = Row { shelf, have: Have::default(), head: None, best: None, interest };
+        vec![row.clone(), row]
+    });
+    assert_eq!(closed, [Reason::Nonsense]);
+}
+
 #[test]
 fn law_8_a_relayed_shelf_travels_whole() {
     // A part could not be held against the owner's digest: only the owner feeds it.

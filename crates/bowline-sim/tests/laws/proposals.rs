@@ -299,3 +299,23 @@ fn an_open_question_is_not_forgotten_by_a_later_one() {
     w.settle(&mut r);
     assert!(is_taken(&w, first));
 }
+
+#[test]
+fn a_proposer_that_settles_nothing_is_refused_in_the_end() {
+    let (mut w, s, mut r) = world(Recovery::Ask);
+    w.every_feed = false;
+    let link = up(&mut w, 0, 1);
+    w.settle(&mut r);
+    let session = w.at(&node(0)).session();
+    for number in 1..5000 {
+        let id =
+            bowline_types::ProposalId { node: node(1), session: w.at(&node(1)).session(), number };
+        let items = vec![item("x", Some("1"))];
+        let (guards, ask, settled) = (vec![], None, 0);
+        let shelf = s.clone();
+        let p = bowline_types::Proposal { id, shelf, session, guards, items, ask, settled };
+        event(&mut w, 0, Event::Frame(link, Frame::Propose(Box::new(p))));
+    }
+    assert_eq!(disk(&w, 0).shelves[&s].verdicts.len(), 4096);
+    w.settle(&mut r);
+}

@@ -79,6 +79,10 @@ fn a_feed_is_refused_unless_it_was_made_for_what_is_here() {
     assert_eq!(take(&mut t, aside), "refused", "nothing is built aside");
     let good = feed(&t, Target::Main, &h, 4, 9);
     assert_eq!(take(&mut t, good), "changed");
+    let back = feed(&t, Target::Main, &h, 3, 9);
+    assert_eq!(take(&mut t, back), "refused", "no copy goes back");
+    let unseen = feed(&t, Target::Main, &h, 5, 8);
+    assert_eq!(take(&mut t, unseen), "refused", "nor does what was seen");
 }
 
 #[test]

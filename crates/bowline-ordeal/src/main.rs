@@ -5,7 +5,9 @@ mod chance;
 mod fleet;
 mod kill9;
 mod ledger;
+mod line;
 mod load;
+mod partition;
 mod role;
 mod run;
 mod stage;
@@ -18,7 +20,7 @@ use run::{Run, say};
 use stage::Stage;
 
 /// Every ordeal: its name, its rounds in a short run, and in a usual one.
-const ORDEALS: &[(&str, u64, u64)] = &[("kill9", 10, 100)];
+const ORDEALS: &[(&str, u64, u64)] = &[("kill9", 10, 100), ("partition", 10, 50)];
 
 const USAGE: &str = "usage: ordeal NAME [--times N] [--seed S] [--short] | ordeal --list";
 
@@ -99,6 +101,7 @@ fn perform(name: &str, times: u64, seed: u64) -> ExitCode {
 async fn go(name: &str, run: &mut Run, stage: &Stage) -> Result<()> {
     match name {
         "kill9" => kill9::run(run, stage).await,
+        "partition" => partition::run(run, stage).await,
         _ => bail!("there is no ordeal {name:?}"),
     }
 }

@@ -43,7 +43,11 @@ pub(super) async fn status(State(api): Shared) -> Result<Json<Status>, Fault> {
 
 fn bytes_in(folder: &std::path::Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|e| e.metadata().ok()).filter(|m| m.is_file()).map(|m| m.len()).sum()
+    entries
+        .filter_map(|e| e.metadata().ok())
+        .filter(std::fs::Metadata::is_file)
+        .map(|m| m.len())
+        .sum()
 }
 
 fn link(api: &Api) -> LinkStatus {

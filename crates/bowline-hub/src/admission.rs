@@ -265,3 +265,6 @@ impl Desk {
         answer
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -171,6 +171,11 @@ impl Hub {
         addr
     }
 
+    #[cfg(test)]
+    pub(crate) fn state(&self) -> &Arc<State> {
+        &self.state
+    }
+
     /// To read and write the hub's node.
     pub fn handle(&self) -> Handle {
         self.drive.handle()

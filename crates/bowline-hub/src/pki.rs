@@ -182,10 +182,12 @@ impl Pki {
         let set = self.set.lock();
         let signing = set.signing().cert_der().clone();
         let bundle = set.bundle();
-        let ca = |der: &rustls::pki_types::CertificateDer<'static>| {
+        let pins = bundle.pins().map_err(bowline_identity::tls::Error::from);
+        let pins = pins.map_err(bowline_identity::reload::Error::from)?;
+        let ca = |(der, pin): (&rustls::pki_types::CertificateDer<'static>, &Fingerprint)| {
             let validity = Validity::of(der).map_err(bowline_identity::ca::Error::from)?;
             Ok::<_, Error>(CaView {
-                fingerprint: Fingerprint::of(der).to_string(),
+                fingerprint: pin.to_string(),
                 subject: "bowline".into(),
                 not_before: Time(validity.not_before),
                 not_after: Time(validity.not_after),
@@ -193,7 +195,7 @@ impl Pki {
                 agents: if *der == signing { agents } else { 0 },
             })
         };
-        let authorities = bundle.certs().iter().map(ca).collect::<Result<_, _>>()?;
+        let authorities = bundle.certs().iter().zip(&pins).map(ca).collect::<Result<_, _>>()?;
         let pair = CertFiles::One(self.dir.server_file()).load()?;
         let hub = ServerCertificate {
             serial: Fingerprint::of(pair.leaf()).to_string(),

@@ -8,7 +8,7 @@ use bowline_resources::{
     Desired, Filled, Mode, Owner, RosterEntry, Settled, desired_shelf, roster_shelf,
 };
 use bowline_sync::Node;
-use bowline_types::{Body, Guard, Item, Key, NodeId};
+use bowline_types::{Body, Guard, Interest, Item, Key, NodeId};
 
 use crate::access::{self, RotationEntry};
 use crate::audit::Deed;
@@ -85,7 +85,13 @@ async fn settle(state: &State, agent: &NodeId) {
         Settled::Ready(entry) => {
             let entry = RosterEntry { changing: None, ..*entry };
             match state.enlist(&entry, Some(listed.rev)).await {
-                Ok(_) => tell(state, agent, mode).await,
+                Ok(_) => {
+                    if !shelves::agent_writes(&entry) {
+                        let left = desired_shelf(agent, Owner::Agent);
+                        state.handle.interest(left, Interest::none());
+                    }
+                    tell(state, agent, mode).await;
+                }
                 Err(error) => tracing::debug!(%agent, %error, "mode not settled"),
             }
         }

@@ -97,6 +97,9 @@ impl Fold for Folder {
 
     fn link(&mut self, news: &LinkNews, now: Now) {
         let peer = self.0.links.news(news, now.wall);
+        if matches!(news, LinkNews::Down { .. }) && self.0.roster.entry(&peer).is_none() {
+            self.0.links.forget(&peer);
+        }
         self.settle(&peer);
         self.0.ring.push(now.wall, [Mark::Agent(peer)]);
     }

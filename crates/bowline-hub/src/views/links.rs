@@ -54,6 +54,11 @@ impl Links {
         links.iter().filter(|(_, l)| l.handle.is_some()).map(|(n, _)| n.clone()).collect()
     }
 
+    /// An agent that is not in the roster any more is forgotten.
+    pub(crate) fn forget(&self, agent: &NodeId) {
+        self.0.write().remove(agent);
+    }
+
     /// Takes news; says whom they are about.
     pub(crate) fn news(&self, news: &LinkNews, now: Wall) -> NodeId {
         let mut links = self.0.write();

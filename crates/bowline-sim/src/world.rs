@@ -487,7 +487,7 @@ impl World {
     /// Delivers and persists until nothing is left to do.
     pub fn settle(&mut self, random: &mut Random) {
         for n in 0.. {
-            assert!(n < 200_000, "livelock");
+            assert!(n < 50_000, "livelock");
             let processes: Vec<_> = self.nodes.keys().copied().collect();
             let mut busy = self.step(random);
             for process in &processes {

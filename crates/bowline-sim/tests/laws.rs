@@ -81,7 +81,11 @@ fn event(w: &mut World, n: u32, event: Event) {
 
 /// Delivers all there is, without a disk or a clock.
 fn deliver_all(w: &mut World, r: &mut Random) {
-    while w.step(r) {}
+    let mut n = 0;
+    while w.step(r) {
+        n += 1;
+        assert!(n < 50_000, "livelock");
+    }
 }
 
 /// From now on nothing arrives at one end of the link, or all that was held up does.

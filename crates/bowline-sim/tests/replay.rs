@@ -1,7 +1,5 @@
 //! Schedules as scripts, stepping through them, and making them short.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use bowline_sim::{Error, Failure, Op, Schedule, replay, run_seed, run_seeds, shrink, shrink_by};
 
 #[test]

@@ -73,3 +73,74 @@ impl Sealer for HubSealer {
         entry.is_some_and(|e| HeadSigner::verify(&e.head_key, message, &signature.0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bowline_resources::Mode;
+    use bowline_types::{Change, Record, Wall};
+
+    use super::*;
+
+    fn gate(entries: &[RosterEntry]) -> Gatekeeper {
+        let (views, _) = Views::new();
+        let put = |e: &RosterEntry| {
+            Change::Put(Record { key: e.key(), born: 1, rev: 1, body: Some(e.encode()) })
+        };
+        views.roster.changed(&entries.iter().map(put).collect::<Vec<_>>());
+        Gatekeeper(views)
+    }
+
+    fn node(name: &str) -> NodeId {
+        NodeId::new(name).unwrap()
+    }
+
+    fn may(gate: &Gatekeeper, verb: Verb, shelf: &str) -> Access {
+        gate.may(&node("alpha"), verb, &shelf.parse().unwrap())
+    }
+
+    #[test]
+    fn an_agent_has_its_own_shelves_and_nobody_elses() {
+        let alpha = RosterEntry::new(node("alpha"), Mode::Managed, Wall(1));
+        let gate = gate(&[alpha, RosterEntry::new(node("beta"), Mode::Managed, Wall(1))]);
+        assert_eq!(may(&gate, Verb::Take, "hub/desired@alpha"), Access::Full);
+        assert_eq!(may(&gate, Verb::Take, "hub/kv"), Access::Full);
+        assert_eq!(may(&gate, Verb::Feed, "alpha/observed@alpha"), Access::Full);
+        assert_eq!(may(&gate, Verb::Feed, "alpha/desired"), Access::Full);
+        assert_eq!(may(&gate, Verb::Propose, "hub/kv"), Access::Full);
+        let roster = may(&gate, Verb::Take, "hub/roster");
+        assert!(roster.covers("agent/alpha") && roster.covers("trust"));
+        assert!(!roster.covers("agent/beta") && !roster.covers("agent/alpha2"));
+        for (verb, shelf) in [
+            (Verb::Take, "hub/desired@beta"),
+            (Verb::Take, "hub/audit"),
+            (Verb::Take, "hub/access"),
+            (Verb::Take, "beta/observed@beta"),
+            (Verb::Feed, "beta/observed@beta"),
+            (Verb::Feed, "hub/kv"),
+            (Verb::Feed, "alpha/anything"),
+            (Verb::Propose, "hub/roster"),
+            (Verb::Propose, "hub/desired@alpha"),
+            (Verb::Stream, "hub/kv"),
+        ] {
+            assert_eq!(may(&gate, verb, shelf), Access::Denied, "{verb:?} {shelf}");
+        }
+    }
+
+    #[test]
+    fn a_narrowed_agent_has_its_prefixes_and_a_revoked_one_nothing() {
+        let mut alpha = RosterEntry::new(node("alpha"), Mode::Managed, Wall(1));
+        alpha.kv_prefixes = vec!["site/a/".into()];
+        let narrowed = gate(std::slice::from_ref(&alpha));
+        for verb in [Verb::Take, Verb::Propose] {
+            let access = may(&narrowed, verb, "hub/kv");
+            assert!(access.covers("site/a/x") && !access.covers("site/b/x"));
+        }
+        alpha.kv_prefixes = vec!["/no/prefix".into()];
+        let nonsense = gate(std::slice::from_ref(&alpha));
+        assert!(!may(&nonsense, Verb::Take, "hub/kv").covers("no/prefix"));
+        alpha.revoked = Some(Wall(2));
+        let revoked = gate(&[alpha]);
+        assert_eq!(may(&revoked, Verb::Take, "hub/desired@alpha"), Access::Denied);
+        assert_eq!(revoked.may(&node("gamma"), Verb::Take, &shelves::kv()), Access::Denied);
+    }
+}

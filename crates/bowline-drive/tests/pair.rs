@@ -43,10 +43,18 @@ impl Admission for Door {
         let access_token = request.credentials["name"].clone();
         Box::pin(async { Ok(AuthResponse { access_token, ..Default::default() }) })
     }
-    fn refresh<'a>(&'a self, _: &'a Peer, _: String) -> BoxFuture<'a, Result<AuthResponse, Refusal>> {
+    fn refresh<'a>(
+        &'a self,
+        _: &'a Peer,
+        _: String,
+    ) -> BoxFuture<'a, Result<AuthResponse, Refusal>> {
         Box::pin(async { Err(Refusal::denied("no")) })
     }
-    fn subscribe<'a>(&'a self, _: &'a Peer, call: &'a Call) -> BoxFuture<'a, Result<NodeId, Refusal>> {
+    fn subscribe<'a>(
+        &'a self,
+        _: &'a Peer,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<NodeId, Refusal>> {
         let name = call.token.clone().unwrap_or_default();
         Box::pin(async move { Ok(NodeId::new(&name).unwrap()) })
     }

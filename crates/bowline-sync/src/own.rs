@@ -263,8 +263,10 @@ impl Own {
 
     fn settle(&mut self, p: Pending, done: &mut Settling) {
         let tip = p.head.tip();
-        done.turned |=
-            (p.head.sealed, &p.head.over) != (self.durable.head.sealed, &self.durable.head.over);
+        let was = &self.durable.head;
+        done.turned |= (p.head.sealed, &p.head.over) != (was.sealed, &was.over);
+        // Under a new term those who were ahead of us are not any more, even if no key changed.
+        done.turned |= tip.term != was.tip().term;
         match p.turn {
             Turn::Plain => {}
             Turn::Collect(rev) => {

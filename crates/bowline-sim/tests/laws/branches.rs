@@ -204,6 +204,59 @@ fn law_6_an_owner_that_lost_what_only_a_half_built_copy_saw_still_learns_of_it()
     assert_eq!(w.at(&node(0)).own()[&s].status, Status::Stopped, "its head was seen");
 }
 
+#[test]
+fn law_6_a_copy_that_saw_more_than_the_owner_kept_is_filled_anew() {
+    let (mut w, s, mut r) = world(Recovery::Relist);
+    w.at_source(&s, "a", Some("0"));
+    w.relist(&s, 9);
+    up(&mut w, 0, 1);
+    w.settle(&mut r);
+    down(&mut w, 0, 1);
+    w.at_source(&s, "k", Some("first"));
+    for i in 0..4 {
+        w.at_source(&s, &format!("z{i}"), Some("."));
+    }
+    let backup = disk(&w, 0);
+    w.at_source(&s, "k", Some("second"));
+    up(&mut w, 0, 1);
+    while w.live(&node(1), &s).len() < 3 {
+        w.step(&mut r);
+    }
+    down(&mut w, 0, 1);
+    assert!(!w.live(&node(1), &s).contains_key("k"), "its first value was superseded");
+    // The owner forgets the second value, and the source has the first one again.
+    let first = bowline_types::Body::new("first");
+    w.source.get_mut(&s).unwrap().insert(bowline_sim::key("k"), first);
+    roll_back(&mut w, 0, &backup);
+    w.relist(&s, 9);
+    up(&mut w, 0, 1);
+    w.settle(&mut r);
+    same(&w, &s, &[1]);
+    assert_eq!(w.live(&node(1), &s)["k"], "first");
+}
+
+#[test]
+fn law_6_a_dead_branch_does_not_look_newer_than_the_living_one() {
+    let (mut w, s, mut r) = world(Recovery::Adopt);
+    for i in 0..9 {
+        w.put(&s, &format!("k{i}"), "v");
+    }
+    let backup = disk(&w, 0);
+    w.put(&s, "lost", "v");
+    up(&mut w, 0, 1);
+    while w.at(&node(1)).taken()[&s].aside.is_none() {
+        w.step(&mut r);
+    }
+    down(&mut w, 0, 1);
+    roll_back(&mut w, 0, &backup);
+    // Nothing can be taken back from a half-built copy, and nothing is written here.
+    up(&mut w, 0, 1);
+    w.settle(&mut r);
+    same(&w, &s, &[1]);
+    let head = &w.at(&node(1)).read(&s).unwrap().head;
+    assert_eq!(Some(head.tip()), w.at(&node(0)).tip(&s), "its head is the owner's");
+}
+
 /// Publishes `svc` as hub-owned `cat` if it is a state that its owner had and not older than what
 /// was published from it.
 fn fold(w: &mut World, svc: &ShelfId, cat: &ShelfId) {

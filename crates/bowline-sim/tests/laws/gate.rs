@@ -282,8 +282,26 @@ fn law_8_a_relayed_shelf_travels_whole() {
     w.put(&s, "b/x", "1");
     w.want(&node(1), &s, interest(&["a/"]));
     up(&mut w, 0, 2);
-    up(&mut w, 1, 2);
     w.settle(&mut r);
+    let link = up(&mut w, 1, 2);
+    w.deliver(link, 1);
+    let fed = super::on_wire(&w, link, 0).iter().any(|f| matches!(f, Frame::Feed(_)));
+    assert!(!fed, "a relay does not offer a part");
+    w.settle(&mut r);
+    // Nor is it taken from one that does.
+    let src = w.at(&node(2)).read(&s).unwrap();
+    let feed = Feed {
+        head: src.head.clone(),
+        number: 1,
+        target: Target::Fresh,
+        was: Have::default(),
+        interest: interest(&["a/"]).id(),
+        to: src.place.clone(),
+        floor: 0,
+        base: Cursor::default(),
+        records: src.map.iter().cloned().collect(),
+    };
+    event(&mut w, 1, Event::Frame(link, Frame::Feed(Box::new(feed))));
     assert!(w.live(&node(1), &s).is_empty());
     up(&mut w, 0, 1);
     w.settle(&mut r);

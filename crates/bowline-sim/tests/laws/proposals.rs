@@ -48,6 +48,22 @@ fn a_proposal_takes_effect_once_over_a_restart_of_the_owner() {
 }
 
 #[test]
+fn a_proposal_is_not_decided_again_while_its_verdict_waits_for_the_disk() {
+    let (mut w, s, mut r) = world(Recovery::Ask);
+    up(&mut w, 0, 1);
+    w.settle(&mut r);
+    w.prompt_disks = false;
+    let tag = w.propose(&node(1), &s, "x", "prop", false);
+    for _ in 0..3 {
+        deliver_all(&mut w, &mut r);
+        up(&mut w, 0, 1); // and it is asked again
+    }
+    w.settle(&mut r);
+    assert!(is_taken(&w, tag));
+    assert_eq!(w.at(&node(0)).tip(&s).unwrap().rev, 1, "one commit");
+}
+
+#[test]
 fn a_proposal_meant_for_another_session_is_unknown_and_not_done() {
     let (mut w, s, mut r) = world(Recovery::Ask);
     up(&mut w, 0, 1);

@@ -32,6 +32,26 @@ fn what_was_seen_is_the_furthest_of_all_feeders() {
 }
 
 #[test]
+fn a_place_is_followed_only_if_cursor_and_seen_are_on_the_branch_and_above_the_floor() {
+    let mut src = copy(9, 9, &[]);
+    src.head.lineage = Lineage::new(vec![(Term(1), 5), (Term(2), 9)]).unwrap();
+    src.floor = 3;
+    let c = |term, rev| Cursor { term: Term(term), rev };
+    for (cursor, seen, want) in [
+        (c(1, 4), c(1, 4), true),
+        (c(1, 4), c(2, 9), true),
+        (c(1, 3), c(1, 3), true),
+        (c(1, 2), c(1, 4), false), // below the floor
+        (c(1, 6), c(1, 6), false), // on another branch
+        (c(1, 4), c(1, 6), false), // fed by one who stood there
+        (c(2, 5), c(2, 6), false), // that term began later
+    ] {
+        let place = Place { cursor, seen, part: None };
+        assert_eq!(src.can_follow(&place), want, "{cursor:?} of {seen:?}");
+    }
+}
+
+#[test]
 fn a_stretch_never_splits_a_commit_nor_goes_beyond_the_cursor() {
     let src = copy(4, 4, &[("a", 2), ("b", 2), ("c", 3), ("d", 4), ("e", 6)]);
     let one = record("a", 2).weight();

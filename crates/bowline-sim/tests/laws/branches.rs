@@ -236,6 +236,36 @@ fn law_6_a_copy_that_saw_more_than_the_owner_kept_is_filled_anew() {
 }
 
 #[test]
+fn law_6_what_is_adopted_is_history_only_where_it_was_whole() {
+    let (mut w, s, mut r) = world(Recovery::Adopt);
+    up(&mut w, 0, 1);
+    w.put(&s, "a", "0");
+    w.settle(&mut r);
+    down(&mut w, 0, 1); // n1 is whole at 1
+    up(&mut w, 0, 2);
+    w.put(&s, "k", "first");
+    w.settle(&mut r);
+    down(&mut w, 0, 2); // n2 is whole at 2, with k
+    for i in 0..4 {
+        w.put(&s, &format!("z{i}"), ".");
+    }
+    w.put(&s, "k", "second");
+    up(&mut w, 0, 1);
+    while w.live(&node(1), &s).len() < 3 {
+        w.step(&mut r);
+    }
+    assert!(!w.live(&node(1), &s).contains_key("k"), "n1 is past 2, without k: a torn state");
+    down(&mut w, 0, 1);
+    w.restart(&node(0), |_| Image::default());
+    up(&mut w, 0, 1);
+    w.settle(&mut r);
+    same(&w, &s, &[1]);
+    up(&mut w, 0, 2);
+    w.settle(&mut r);
+    same(&w, &s, &[1, 2]);
+}
+
+#[test]
 fn law_6_a_dead_branch_does_not_look_newer_than_the_living_one() {
     let (mut w, s, mut r) = world(Recovery::Adopt);
     for i in 0..9 {

@@ -1,7 +1,11 @@
 //! The cases by name.
 
+mod durable_writes;
 mod idle_agents;
 mod reconnect_storm;
+mod resync;
+mod round_trip;
+mod slow_agent;
 mod updates_in;
 
 use std::pin::Pin;
@@ -18,6 +22,11 @@ const CASES: &[(&str, &str, fn() -> Running)] = &[
     ("idle-agents", "memory of the hub for each idle agent", || Box::pin(idle_agents::run())),
     ("updates-in", "reports of 500 bytes a second into the hub", || Box::pin(updates_in::run())),
     ("reconnect-storm", "a restarted hub until all are back", || Box::pin(reconnect_storm::run())),
+    ("round-trip", "hub to agent to hub at a tenth of the load", || Box::pin(round_trip::run())),
+    ("durable-writes", "durable writes a second by the API", || Box::pin(durable_writes::run())),
+    ("resync-unchanged", "a reconnect with 10,000 objects", || Box::pin(resync::unchanged())),
+    ("resync-changed", "the same with 10 of them changed", || Box::pin(resync::changed())),
+    ("slow-agent", "one agent that reads nothing", || Box::pin(slow_agent::run())),
 ];
 
 /// Lists the cases.
@@ -40,11 +49,16 @@ pub(crate) async fn one(name: &str) -> Result<()> {
 }
 
 /// Runs all, and writes what came of it down.
+#[expect(clippy::print_stdout, reason = "the answer")]
 pub(crate) async fn all() -> Result<()> {
     let mut outcomes = vec![];
     for (name, about, case) in CASES {
         say(&format!("{name}: {about}"));
-        outcomes.push(case().await.with_context(|| format!("measuring {name}"))?);
+        let outcome = case().await.with_context(|| format!("measuring {name}"))?;
+        println!("{}", serde_json::to_string(&outcome)?);
+        outcomes.push(outcome);
+        // Cases end with thousands of sockets that the kernel has to clear away.
+        tokio::time::sleep(std::time::Duration::from_secs(3)).await;
     }
-    Ok(())
+    crate::results::write(&outcomes)
 }

@@ -2,15 +2,16 @@
 //! through `/proc`, and ended by their id.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::{Context as _, Result};
 
 /// A process that is ready. Dropped, it is killed.
 pub(crate) struct Process {
     child: Child,
+    out: BufReader<ChildStdout>,
     /// What it said when it was ready.
     said: BTreeMap<String, String>,
 }
@@ -20,15 +21,25 @@ impl Process {
     pub(crate) fn start(args: &[&str]) -> Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(args)
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        let mut line = String::new();
-        let out = child.stdout.take().context("the output is a pipe")?;
-        BufReader::new(out).read_line(&mut line)?;
-        let said = serde_json::from_str(&line);
-        let said = said.with_context(|| format!("{args:?} did not get ready: {line:?}"))?;
-        Ok(Self { child, said })
+        let mut out = BufReader::new(child.stdout.take().context("the output is a pipe")?);
+        let said = answer(&mut out).with_context(|| format!("{args:?} did not get ready"))?;
+        Ok(Self { child, out, said })
+    }
+
+    /// Tells it to do something, and waits for its answer; the whole thread does.
+    pub(crate) fn tell(&mut self, command: &str) -> Result<BTreeMap<String, f64>> {
+        let input = self.child.stdin.as_mut().context("the input is a pipe")?;
+        writeln!(input, "{command}")?;
+        let said = answer(&mut self.out).with_context(|| format!("{command:?} failed"))?;
+        said.into_iter().map(|(k, v)| Ok((k, v.parse()?))).collect()
+    }
+
+    /// The process's number, for those who look at it from outside.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// What it said under `key` when it was ready.
@@ -61,6 +72,12 @@ impl Drop for Process {
         let _gone = self.child.kill();
         let _gone = self.child.wait();
     }
+}
+
+fn answer(out: &mut BufReader<ChildStdout>) -> Result<BTreeMap<String, String>> {
+    let mut line = String::new();
+    out.read_line(&mut line)?;
+    serde_json::from_str(&line).with_context(|| format!("it said {line:?}"))
 }
 
 /// Resident memory of a process in KB.

@@ -1,120 +1,117 @@
-//! The hub under test, in a process of its own.
+//! The hub under test, in a process of its own. What the API would be too slow for, or is not the
+//! point of a case, it does itself when told so by a line on its standard input.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::time::Instant;
 
-use anyhow::{Context as _, Result};
-use bowline_drive::NoDecider;
-use bowline_identity::{ClientAuth, HeadSigner, HubDir, ServerTls, Versions, peer_identity};
-use bowline_resources::{Owner, RosterEntry, desired_shelf, observed_shelf, roster_shelf};
-use bowline_store::Sqlite;
-use bowline_sync::{Open, Plan, Recovery, Sealer};
-use bowline_types::{Interest, NodeId, ShelfId, ShelfName, Signature};
-use bowline_wire::*;
+use anyhow::{Context as _, Result, bail};
+use bowline_drive::Handle;
+use bowline_hub::{Hub, HubOptions};
+use bowline_resources::{Desired, Object, Owner, desired_shelf};
+use bowline_types::{Body, Item, Key, MAX_COMMIT_RECORDS, NodeId, ShelfId, ShelfName};
 
 use crate::child::ready;
 use crate::flag;
-use crate::seed::{identity, now};
+use crate::seed::now;
 
-/// `hub --data DIR --port PORT`: serves until it is killed.
+/// `hub --data DIR --port PORT`: serves until it is killed, or its input ends.
 pub(crate) async fn serve(args: &[String]) -> Result<()> {
-    let data = PathBuf::from(flag(args, "--data")?);
     let port: u16 = flag(args, "--port")?.parse()?;
-    let dir = HubDir::open(identity(&data))?;
-    let ca = dir.ca()?.context("no CA")?;
-    let pair = dir.ensure_server(
-        &ca,
-        &["127.0.0.1".to_owned()],
-        bowline_identity::ca::SERVER_LIFE,
-        now(),
-    )?;
-    let head = Arc::new(parking_lot::Mutex::new(vec![]));
-    let options = bowline_drive::Options {
-        id: NodeId::hub(),
-        limits: bowline_sync::Limits::default(),
-        gate: Box::new(Open),
-        sealer: Box::new(Own(dir.head_signer()?, head.clone())),
-        folds: vec![],
-        decider: Box::new(NoDecider),
-        on_halt: Box::new(|_| std::process::abort()),
-    };
-    let drive = bowline_drive::start(options, Sqlite::open(&data.join("store"))?)?;
-    let handle = drive.handle();
-    handle.open(roster_shelf(), Plan::new(Recovery::Ask).control());
-    let kv = ShelfId::new(NodeId::hub(), ShelfName::new("kv")?);
-    handle.open(kv, Plan::new(Recovery::Ask));
-    let roster = handle.read(&roster_shelf()).await?.context("no roster")?;
-    for record in roster.records {
-        let Some(body) = &record.body else { continue };
-        let entry = RosterEntry::decode(body)?;
-        *head.lock() = entry.head_key.clone();
-        handle.open(desired_shelf(&entry.name, Owner::Hub), Plan::new(Recovery::Ask).control());
-        handle.interest(observed_shelf(&entry.name), Interest::all());
-    }
-    let tls = ServerTls::new(&pair, &ca.bundle(), ClientAuth::Required, Versions::Tls13)?;
-    let options = ServerOptions::new(Arc::new(Door)).tls(tls.config());
-    let mut server = Server::bind(format!("127.0.0.1:{port}").parse()?, options)?;
-    ready(&[("addr", server.local_addr.to_string())]);
-    while let Some(incoming) = server.links.recv().await {
-        if let Incoming::Link(link) = incoming {
-            let handle = handle.clone();
-            tokio::spawn(async move { handle.attach(link).await });
-        }
+    let mut options = HubOptions::new(PathBuf::from(flag(args, "--data")?));
+    options.agents.set_port(port);
+    let hub = Hub::start(options).await?;
+    ready(&[
+        ("addr", hub.addresses.agents.to_string()),
+        ("api", format!("https://{}", hub.addresses.api)),
+        ("token", hub.first_token.clone().unwrap_or_default()),
+    ]);
+    let next = || std::io::stdin().lines().next();
+    while let Some(line) = tokio::task::spawn_blocking(next).await? {
+        let line = line?;
+        let began = Instant::now();
+        let words: Vec<_> = line.split_whitespace().collect();
+        let bytes = command(&hub.handle(), &words).await?;
+        let seconds = began.elapsed().as_secs_f64();
+        ready(&[("seconds", seconds.to_string()), ("bytes", bytes.to_string())]);
     }
     Ok(())
 }
 
-struct Own(HeadSigner, Arc<parking_lot::Mutex<Vec<u8>>>);
-
-impl Sealer for Own {
-    fn sign(&self, message: &[u8]) -> Signature {
-        Signature(self.0.sign(message).into())
-    }
-    fn verify(&self, _: &NodeId, _: &NodeId, message: &[u8], signature: &Signature) -> bool {
-        HeadSigner::verify(&self.1.lock(), message, &signature.0)
+async fn command(handle: &Handle, words: &[&str]) -> Result<usize> {
+    match words {
+        ["objects", agent, count, version] => {
+            objects(handle, &NodeId::new(agent)?, count.parse()?, version).await
+        }
+        ["churn", count, keys, bytes] => {
+            churn(handle, count.parse()?, keys.parse()?, bytes.parse()?).await
+        }
+        ["caught-up", agents @ ..] => {
+            for agent in agents {
+                caught_up(handle, NodeId::new(agent)?).await?;
+            }
+            Ok(0)
+        }
+        _ => bail!("no such command: {words:?}"),
     }
 }
 
-struct Door;
+/// Wants the first `count` objects of an agent to be of a version; says how many bytes that is.
+async fn objects(handle: &Handle, agent: &NodeId, count: usize, version: &str) -> Result<usize> {
+    let shelf = desired_shelf(agent, Owner::Hub);
+    let item = |n: usize| -> Result<Item> {
+        let object = Object::from_value(serde_json::json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": format!("object-{n:06}"), "namespace": "bench"},
+            "spec": {"replicas": 3, "template": {"spec": {"containers": [
+                {"name": "main", "image": format!("registry.example/app:{version}")},
+            ]}}},
+        }))?;
+        let desired = Desired::new(&object, format!("uid-{n:06}"), now());
+        Ok(Item::put(object.key().record_key(), desired.encode()))
+    };
+    let items = (0..count).map(item).collect::<Result<Vec<_>>>()?;
+    let bytes = items.iter().map(Item::weight).sum();
+    for some in items.chunks(MAX_COMMIT_RECORDS) {
+        handle.write(&shelf, vec![], some.to_vec()).await?;
+    }
+    Ok(bytes)
+}
 
-impl Admission for Door {
-    fn authenticate<'a>(
-        &'a self,
-        peer: &'a Peer,
-        _: &'a Call,
-        _: AuthRequest,
-    ) -> BoxFuture<'a, Result<AuthResponse, Refusal>> {
-        Box::pin(async move {
-            let bad = || Refusal::unauthenticated("who?");
-            let cert = peer.certificate.as_ref().ok_or_else(bad)?;
-            let cert = peer_identity(cert).map_err(|_| bad())?;
-            Ok(AuthResponse { access_token: cert.node.to_string(), ..Default::default() })
-        })
+/// Writes `count` values of `bytes` bytes under `keys` keys of key/value, in full commits.
+async fn churn(handle: &Handle, count: usize, keys: usize, bytes: usize) -> Result<usize> {
+    /// Commits that may be on their way to the disk.
+    const AT_ONCE: usize = 8;
+    let shelf = ShelfId::new(NodeId::hub(), ShelfName::new("kv")?);
+    let mut waiting = std::collections::VecDeque::new();
+    for from in (0..count).step_by(MAX_COMMIT_RECORDS) {
+        let item = |n: usize| -> Result<Item> {
+            let key = Key::new(&format!("churn/{:06}", n % keys))?;
+            let mut value = vec![b'x'; bytes];
+            let number = n.to_string();
+            value[..number.len()].copy_from_slice(number.as_bytes());
+            Ok(Item::put(key, Body::new(value)))
+        };
+        let upto = count.min(from + MAX_COMMIT_RECORDS);
+        let items = (from..upto).map(item).collect::<Result<Vec<_>>>()?;
+        let (handle, shelf) = (handle.clone(), shelf.clone());
+        waiting.push_back(tokio::spawn(async move { handle.write(&shelf, vec![], items).await }));
+        if waiting.len() >= AT_ONCE {
+            waiting.pop_front().context("not empty")?.await??;
+        }
     }
-    fn refresh<'a>(
-        &'a self,
-        _: &'a Peer,
-        _: String,
-    ) -> BoxFuture<'a, Result<AuthResponse, Refusal>> {
-        Box::pin(async { Err(Refusal::unauthenticated("no")) })
+    for written in waiting {
+        written.await??;
     }
-    fn subscribe<'a>(
-        &'a self,
-        _: &'a Peer,
-        call: &'a Call,
-    ) -> BoxFuture<'a, Result<NodeId, Refusal>> {
-        Box::pin(async move {
-            NodeId::new(&call.token.clone().unwrap_or_default())
-                .map_err(|_| Refusal::unauthenticated("who?"))
-        })
-    }
-    fn join<'a>(&'a self, _: &'a Peer, _: JoinRequest) -> BoxFuture<'a, Result<Grant, Refusal>> {
-        Box::pin(async { Err(Refusal::unauthenticated("no")) })
-    }
-    fn renew<'a>(&'a self, _: &'a Peer, _: RenewRequest) -> BoxFuture<'a, Result<Grant, Refusal>> {
-        Box::pin(async { Err(Refusal::unauthenticated("no")) })
-    }
-    fn version(&self) -> String {
-        "bench".into()
+    Ok(count * bytes)
+}
+
+/// Waits until an agent's copies lack nothing.
+async fn caught_up(handle: &Handle, agent: NodeId) -> Result<()> {
+    loop {
+        let agent = agent.clone();
+        if handle.with(move |node| node.lag(&agent)).await? == Some(0) {
+            return Ok(());
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
 }

@@ -7,6 +7,7 @@ mod child;
 mod echo;
 mod hub;
 mod outcome;
+mod results;
 mod seed;
 mod stage;
 

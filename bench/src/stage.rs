@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
+use bowline_client::Client;
 use bowline_load::{Fleet, Load, Patience, Seen, Setup, Work};
 use tempfile::TempDir;
 
@@ -33,7 +34,22 @@ impl Stage {
     /// Starts the hub; port 0 is any.
     pub(crate) fn hub(&self, port: u16) -> Result<Process> {
         let (data, port) = (self.data(), port.to_string());
-        Process::start(&["hub", "--data", text(&data)?, "--port", &port])
+        let hub = Process::start(&["hub", "--data", text(&data)?, "--port", &port])?;
+        say(&format!("  the hub is process {}", hub.id()));
+        Ok(hub)
+    }
+
+    /// A client of the API, as the first administrator.
+    pub(crate) fn client(&self, hub: &Process) -> Result<Client> {
+        let mut config = bowline_client::Config::new(hub.said("api")?);
+        config.ca = Some(std::fs::read(seed::identity(&self.data()).join("ca.crt"))?);
+        config.token = Some(hub.said("token")?.to_owned());
+        Ok(Client::new(config)?)
+    }
+
+    /// A file of the case's own.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
     }
 
     /// Starts the bare echo.
@@ -44,10 +60,15 @@ impl Stage {
 
     /// Starts the fleet, and waits until all of it is in sync.
     pub(crate) async fn fleet_at(&self, hub: &Process) -> Result<(Load, Duration)> {
-        let load = Load::start(self.fleet.clone(), Setup::new(hub.said("addr")?), Work::Idle);
-        let took = load.synced(&mut Patience { most: LONG, progress: &mut tell }).await?;
-        Ok((load, took))
+        connect(&self.fleet, hub, Work::Idle).await
     }
+}
+
+/// Starts a fleet, and waits until all of it is in sync.
+pub(crate) async fn connect(fleet: &Fleet, hub: &Process, work: Work) -> Result<(Load, Duration)> {
+    let load = Load::start(fleet.clone(), Setup::new(hub.said("addr")?), work);
+    let took = load.synced(&mut Patience { most: LONG, progress: &mut tell }).await?;
+    Ok((load, took))
 }
 
 /// Long enough for ten thousand agents on a busy machine.

@@ -14,7 +14,7 @@ use bowline_wire::Outbound;
 
 use crate::fleet::{Fleet, now};
 use crate::meter::{Meter, add};
-use crate::work::{Flood, Pool, answers, key};
+use crate::work::{Flood, Pool, answers};
 
 /// Copies are on the disk of memory at once: nothing is ever late.
 const LIMITS: Limits = Limits {
@@ -42,6 +42,8 @@ pub(crate) struct Agent {
     ahead: VecDeque<(Rev, usize)>,
     unacked: usize,
     pub(crate) written: u64,
+    /// The node has closed the link.
+    pub(crate) cut: bool,
 }
 
 impl Agent {
@@ -61,6 +63,7 @@ impl Agent {
             ahead: VecDeque::new(),
             unacked: 0,
             written: 0,
+            cut: false,
             id,
         };
         agent.open();
@@ -91,6 +94,7 @@ impl Agent {
         self.links += 1;
         let link = LinkId(self.links);
         self.link = Some((link, outbound));
+        self.cut = false;
         self.handle(vec![Event::LinkUp(link, NodeId::hub())]);
     }
 
@@ -175,7 +179,7 @@ impl Agent {
         }
         let at = now();
         let report = |n: u64| {
-            let key = key(usize::try_from(n).unwrap_or(0) % flood.keys);
+            let key = pool.key(usize::try_from(n).unwrap_or(0) % flood.keys);
             Item::put(key, pool.report(n, at, flood.bytes))
         };
         let items: Vec<_> = (self.written..self.written + count).map(report).collect();
@@ -228,7 +232,10 @@ impl Agent {
                 self.ahead.push_back((at.rev, usize::try_from(tag.0).unwrap_or(0)));
             }
             Action::Wrote(_, Err(error)) => self.meter.note(format!("a write: {error:?}")),
-            Action::Close(_, reason) => self.meter.note(format!("link closed: {reason:?}")),
+            Action::Close(_, reason) => {
+                self.meter.note(format!("{} closed its link: {reason:?}", self.id));
+                self.cut = true;
+            }
             Action::Forgot(shelf) => self.meter.note(format!("{shelf} was forgotten")),
             Action::Halt(why) => self.meter.note(why),
             Action::Judged(..) | Action::Asked { .. } => {}

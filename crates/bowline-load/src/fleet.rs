@@ -64,6 +64,7 @@ struct Keys {
     key_pem: String,
     trust: TrustBundle,
     head: HeadSigner,
+    head_public: Vec<u8>,
     hub_head: Vec<u8>,
     made: Wall,
 }
@@ -82,16 +83,25 @@ impl Fleet {
         let key = NodeKey::generate()?;
         let names: Result<Vec<_>, _> =
             (0..count).map(|i| NodeId::new(&format!("{prefix}-{i:05}"))).collect();
+        let head = HeadSigner::generate()?;
         let keys = Keys {
             trust: ca.bundle(),
             ca,
             csr: key.csr()?,
             key_pem: key.to_pem(),
-            head: HeadSigner::generate()?,
+            head_public: head.public(),
+            head,
             hub_head: hub.head_signer()?.public(),
             made: now(),
         };
         Ok(Self { names: names?.into(), keys: Arc::new(keys) })
+    }
+
+    /// The first `count` of them, and the rest.
+    pub fn split(&self, count: usize) -> (Self, Self) {
+        let (first, rest) = self.names.split_at(count.min(self.names.len()));
+        let part = |names: &[NodeId]| Self { names: names.into(), keys: self.keys.clone() };
+        (part(first), part(rest))
     }
 
     /// How many agents there are.
@@ -114,7 +124,7 @@ impl Fleet {
         let end = Wall(self.keys.made.0 + ca::NODE_LIFE.as_millis() as u64);
         self.names.iter().map(move |name| {
             let mut entry = RosterEntry::new(name.clone(), Mode::Managed, self.keys.made);
-            entry.head_key = self.keys.head.public();
+            entry.head_key = self.keys.head_public.clone();
             entry.certificate = Some(Certificate { serial: String::new(), not_after: end });
             entry
         })
@@ -143,7 +153,10 @@ impl Sealer for Shared {
     }
 
     fn verify(&self, _: &NodeId, owner: &NodeId, message: &[u8], signature: &Signature) -> bool {
-        *owner == NodeId::hub() && HeadSigner::verify(&self.0.hub_head, message, &signature.0)
+        // All agents sign with one key.
+        let own = self.0.head_public.as_slice();
+        let key = if *owner == NodeId::hub() { &self.0.hub_head } else { own };
+        HeadSigner::verify(key, message, &signature.0)
     }
 }
 

@@ -97,7 +97,7 @@ async fn session(
     let mut desk = Desk { synced: false, rated: None };
     let more = loop {
         let now = *work.borrow_and_update();
-        if now == Work::Away {
+        if now == Work::Away || agent.cut {
             break true;
         }
         desk.work(shared, agent, now);

@@ -71,7 +71,7 @@ impl Hub {
         let drive = bowline_drive::start(
             bowline_drive::Options {
                 id: NodeId::hub(),
-                limits: bowline_sync::Limits::default(),
+                limits: options.flow,
                 gate: Box::new(Gatekeeper(views.clone())),
                 sealer: Box::new(HubSealer { signer: pki.head_signer()?, views: views.clone() }),
                 folds: vec![Box::new(Folder(views.clone()))],

@@ -32,6 +32,8 @@ pub struct HubOptions {
     pub audit_entries: usize,
     /// Bounds on what agents may do.
     pub limits: Limits,
+    /// Bounds on what is on its way to agents.
+    pub flow: bowline_sync::Limits,
     /// How dead agents are found out.
     pub keepalive: Keepalive,
     /// How many API requests are worked on at a time; streams of events do not count.
@@ -63,6 +65,7 @@ impl HubOptions {
             audit_age: Duration::from_secs(90 * 86_400),
             audit_entries: 250_000,
             limits: Limits::default(),
+            flow: bowline_sync::Limits::default(),
             keepalive: Keepalive::HUB,
             requests: 1024,
             streams: 1024,

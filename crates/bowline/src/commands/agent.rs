@@ -9,7 +9,7 @@ use bowline_wire::{Preference, ProxyRules};
 use clap::Args;
 use serde_json::json;
 
-use super::role::{self, Settings, Signals, Word};
+use super::role::{self, Settings, Signals};
 use crate::config::{self, Transport};
 use crate::connect::Connection;
 use crate::failure::{Failure, Outcome, chain};
@@ -77,17 +77,7 @@ async fn serve(settings: config::Agent) -> Outcome {
         listed(&agent).await;
     }
     print::out(&format!("ready: agent {}, API on http://{}\n", agent.name, agent.api))?;
-    loop {
-        match signals.next().await {
-            Word::Reload => match agent.reload() {
-                Ok(_) => tracing::info!("certificates read again"),
-                Err(error) => {
-                    tracing::error!(error = %chain(&error), "certificates kept as they were")
-                }
-            },
-            Word::Drain => break,
-        }
-    }
+    signals.until_drain(|| agent.reload().map(|_| ())).await;
     agent.drain(GRACE).await;
     Ok(())
 }

@@ -10,7 +10,7 @@ use bowline_hub::Hub;
 use bowline_resources::Mode;
 use clap::Args;
 
-use super::role::{self, Signals, Word};
+use super::role::{self, Signals};
 use super::{agent, hub};
 use crate::config::{self, Listen, Log, LogFormat};
 use crate::connect::Connection;
@@ -72,14 +72,7 @@ impl Dev {
         let apis = agents.iter().map(|a| (a.name.to_string(), format!("http://{}", a.api)));
         write(data, Context { agents: apis.collect(), ..context })?;
         welcome(data, &hub, &agents)?;
-        loop {
-            match signals.next().await {
-                Word::Reload => {
-                    hub.reload().map_err(|e| Failure::new(crate::failure::chain(&e)))?;
-                }
-                Word::Drain => break,
-            }
-        }
+        signals.until_drain(|| hub.reload()).await;
         for agent in agents {
             agent.drain(std::time::Duration::from_secs(2)).await;
         }

@@ -6,12 +6,13 @@ use bowline_hub::{Hub as Running, HubOptions};
 use clap::Args;
 use serde_json::json;
 
-use super::role::{self, Settings, Signals, Word};
+use super::role::{self, Settings, Signals};
 use crate::config;
 use crate::connect::Connection;
 use crate::context::{Context, File};
 use crate::failure::{Failure, Outcome, chain};
 use crate::print;
+use crate::quantity::Size;
 
 /// Run a hub
 #[derive(Args, Debug)]
@@ -68,17 +69,7 @@ async fn serve(settings: config::Hub, ca: Option<String>) -> Outcome {
     let hub = start(&settings, ca).await?;
     let at = hub.addresses;
     print::out(&format!("ready: hub for agents on {}, API on https://{}\n", at.agents, at.api))?;
-    loop {
-        match signals.next().await {
-            Word::Reload => match hub.reload() {
-                Ok(()) => tracing::info!("certificates read again"),
-                Err(error) => {
-                    tracing::error!(error = %chain(&error), "certificates kept as they were")
-                }
-            },
-            Word::Drain => break,
-        }
-    }
+    signals.until_drain(|| hub.reload()).await;
     hub.drain().await;
     Ok(())
 }
@@ -96,6 +87,9 @@ pub(super) async fn start(settings: &config::Hub, ca: Option<String>) -> Outcome
     options.sans.splice(0..0, settings.san.iter().cloned());
     options.ca = ca;
     options.audit_age = settings.audit.retention.0;
+    options.limits.message = size(settings.limits.message);
+    options.flow.window = size(settings.limits.in_flight_per_link);
+    options.flow.total = size(settings.limits.in_flight);
     let hub = Running::start(options).await.map_err(|e| Failure::new(chain(&e)))?;
     let host = settings.san.first().map_or("localhost", String::as_str);
     let file = settings.data.join("config.yaml");
@@ -110,4 +104,8 @@ pub(super) async fn start(settings: &config::Hub, ca: Option<String>) -> Outcome
     });
     contexts.write(&file).map_err(|e| Failure::new(format!("writing {}: {e}", file.display())))?;
     Ok(hub)
+}
+
+fn size(size: Size) -> usize {
+    usize::try_from(size.0).unwrap_or(usize::MAX)
 }

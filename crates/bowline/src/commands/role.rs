@@ -92,14 +92,6 @@ pub(super) fn block_on<T>(work: impl Future<Output = Outcome<T>>) -> Outcome<T> 
     runtime.map_err(|e| Failure::new(format!("starting the runtime: {e}")))?.block_on(work)
 }
 
-/// What a running role is told from outside.
-pub(super) enum Word {
-    /// SIGHUP: read certificates again.
-    Reload,
-    /// SIGTERM or SIGINT: end in good order.
-    Drain,
-}
-
 /// Listens for signals.
 pub(super) struct Signals {
     hup: Signal,
@@ -118,11 +110,23 @@ impl Signals {
         })
     }
 
-    pub(super) async fn next(&mut self) -> Word {
-        tokio::select! {
-            _ = self.hup.recv() => Word::Reload,
-            _ = self.term.recv() => Word::Drain,
-            _ = self.int.recv() => Word::Drain,
+    /// Reloads at each SIGHUP, until SIGTERM or SIGINT says to end in good order.
+    pub(super) async fn until_drain<E: std::error::Error + 'static>(
+        &mut self,
+        reload: impl Fn() -> Result<(), E>,
+    ) {
+        loop {
+            tokio::select! {
+                _ = self.hup.recv() => {}
+                _ = self.term.recv() => return,
+                _ = self.int.recv() => return,
+            }
+            match reload() {
+                Ok(()) => tracing::info!("certificates read again"),
+                Err(error) => {
+                    tracing::error!(error = %chain(&error), "certificates kept as they were");
+                }
+            }
         }
     }
 }

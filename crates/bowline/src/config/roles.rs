@@ -113,14 +113,6 @@ impl Default for Log {
     }
 }
 
-/// Where traces go.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Otlp {
-    /// `http://collector:4317`; none: nowhere.
-    pub endpoint: Option<String>,
-}
-
 /// What peers and clients may use up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -131,8 +123,6 @@ pub struct Limits {
     pub in_flight_per_link: Size,
     /// Bytes on their way to all peers.
     pub in_flight: Size,
-    /// Requests a second that one token may make.
-    pub requests_per_second: u32,
 }
 
 impl Default for Limits {
@@ -141,7 +131,6 @@ impl Default for Limits {
             message: Size(4 << 20),
             in_flight_per_link: Size(1 << 20),
             in_flight: Size(64 << 20),
-            requests_per_second: 1000,
         }
     }
 }
@@ -180,8 +169,6 @@ pub struct Hub {
     pub san: Vec<String>,
     /// What is logged.
     pub log: Log,
-    /// Where traces go.
-    pub otlp: Otlp,
     /// What peers and clients may use up.
     pub limits: Limits,
     /// What the audit keeps.
@@ -199,7 +186,6 @@ impl Default for Hub {
             health: loopback(8003),
             san: vec![],
             log: Log::default(),
-            otlp: Otlp::default(),
             limits: Limits::default(),
             audit: Audit::default(),
         }
@@ -284,8 +270,6 @@ pub struct Agent {
     pub transport: Transport,
     /// What is logged.
     pub log: Log,
-    /// Where traces go.
-    pub otlp: Otlp,
 }
 
 impl Default for Agent {
@@ -306,7 +290,6 @@ impl Default for Agent {
             proxy: None,
             transport: Transport::Auto,
             log: Log::default(),
-            otlp: Otlp::default(),
         }
     }
 }

@@ -76,7 +76,7 @@ fn labels_are_the_users_own_and_tokens_are_not_shown() {
 #[test]
 fn a_dump_reads_back_as_the_same_settings() {
     let loaded: Loaded<Hub> =
-        layers("san: [a, b]\notlp: {endpoint: 'http://c:4317'}\n").load().unwrap();
+        layers("san: [a, b]\nlog: {level: 'info,bowline_wire=debug'}\n").load().unwrap();
     let again: Loaded<Hub> = layers(&loaded.dump()).load().unwrap();
     assert_eq!(again.settings, loaded.settings);
 }

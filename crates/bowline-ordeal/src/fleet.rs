@@ -2,7 +2,8 @@
 //! hold.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use bowline_client::Client;
@@ -11,7 +12,7 @@ use bowline_resources::{Health, Mode};
 use serde_json::Value;
 
 use crate::chance::Chance;
-use crate::ledger::Shelf;
+use crate::ledger::{Shelf, Strict};
 use crate::load::{Desk, Load, Shared};
 use crate::stage::{Agent, Hub, PATIENCE, Stage, until};
 
@@ -19,6 +20,17 @@ use crate::stage::{Agent, Hub, PATIENCE, Stage, until};
 pub(crate) const MANAGED: &str = "managed";
 /// The autonomous agent's name.
 pub(crate) const AUTONOMOUS: &str = "autonomous";
+
+/// Whose view is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The hub's.
+    Hub,
+    /// The managed agent's.
+    Managed,
+    /// The autonomous agent's.
+    Autonomous,
+}
 
 /// What is on a shelf, as somebody sees it.
 type Seen = BTreeMap<String, (String, u64)>;
@@ -37,6 +49,7 @@ pub(crate) struct Fleet {
     admin: Client,
     at_managed: Client,
     at_autonomous: Client,
+    nudged: Mutex<Instant>,
 }
 
 impl Fleet {
@@ -56,7 +69,8 @@ impl Fleet {
         let managed = agents.pop().context("two were made")?;
         let (at_managed, at_autonomous) = (managed.client()?, autonomous.client()?);
         let shared = Arc::default();
-        Ok(Self { hub, managed, autonomous, shared, admin, at_managed, at_autonomous })
+        let nudged = Mutex::new(Instant::now());
+        Ok(Self { hub, managed, autonomous, shared, admin, at_managed, at_autonomous, nudged })
     }
 
     /// Starts writers everywhere.
@@ -88,7 +102,7 @@ impl Fleet {
         for shelf in Shelf::ALL {
             let owner = if shelf == Shelf::Autonomous { &self.at_autonomous } else { &self.admin };
             let seen = patiently("reading at the owner", || seen(owner, shelf)).await?;
-            self.shared.ledger.check(shelf, &seen).context("at its owner")?;
+            self.shared.ledger.check(shelf, &seen, Strict::Revs).context("at its owner")?;
         }
         Ok(())
     }
@@ -96,6 +110,11 @@ impl Fleet {
     /// Holds the writers, and waits until every copy holds what its owner has, and every report is
     /// about what is there.
     pub(crate) async fn copies_converge(&self) -> Result<()> {
+        self.converge(Strict::Revs).await
+    }
+
+    /// The same, as strictly as that.
+    pub(crate) async fn converge(&self, strict: Strict) -> Result<()> {
         let _still = self.shared.gate.write().await;
         for (copy, shelf) in [
             (&self.at_managed, Shelf::Kv),
@@ -105,10 +124,11 @@ impl Fleet {
         ] {
             let owner = if shelf == Shelf::Autonomous { &self.at_autonomous } else { &self.admin };
             let look = || async {
+                self.nudge_at_times();
                 // The owner is read again each time: what is in doubt may take effect late.
                 let (owned, copied) = (seen(owner, shelf).await?, seen(copy, shelf).await?);
-                self.shared.ledger.check(shelf, &owned).context("at its owner")?;
-                self.shared.ledger.check(shelf, &copied).context("at a copy")?;
+                self.shared.ledger.check(shelf, &owned, strict).context("at its owner")?;
+                self.shared.ledger.check(shelf, &copied, strict).context("at a copy")?;
                 let differ = |k: &&String| owned.get(*k) != copied.get(*k);
                 let differing: Vec<_> = owned.keys().chain(copied.keys()).filter(differ).collect();
                 ensure!(
@@ -132,6 +152,48 @@ impl Fleet {
             ensure!(report.is_some(), "{} at {}: {:?}", view.key, view.agent, view.report);
         }
         Ok(())
+    }
+
+    /// Writes for a while, and waits until every copy has it.
+    pub(crate) async fn write_for(&self, chance: &mut Chance, time: Duration) -> Result<()> {
+        let load = self.load(chance);
+        tokio::time::sleep(time).await;
+        load.stop().await;
+        self.copies_converge().await
+    }
+
+    /// Checks what one side holds of a shelf.
+    pub(crate) async fn holds(&self, at: Side, shelf: Shelf, strict: Strict) -> Result<()> {
+        let seen = seen(self.at(at), shelf).await?;
+        self.shared.ledger.check(shelf, &seen, strict).with_context(|| format!("at {at:?}"))
+    }
+
+    /// Checks that the agents hold all that was acknowledged, whatever became of the hub.
+    pub(crate) async fn agents_hold_all(&self) -> Result<()> {
+        self.holds(Side::Managed, Shelf::Kv, Strict::Values).await?;
+        self.holds(Side::Managed, Shelf::Managed, Strict::Values).await?;
+        self.holds(Side::Autonomous, Shelf::Kv, Strict::Values).await?;
+        self.holds(Side::Autonomous, Shelf::Autonomous, Strict::Values).await
+    }
+
+    /// A client of one side.
+    pub(crate) fn at(&self, side: Side) -> &Client {
+        match side {
+            Side::Hub => &self.admin,
+            Side::Managed => &self.at_managed,
+            Side::Autonomous => &self.at_autonomous,
+        }
+    }
+
+    /// While something is waited for, a nudge now and then: one that comes during an attempt that
+    /// fails is lost.
+    fn nudge_at_times(&self) {
+        let mut last = self.nudged.lock().expect("nobody panics while they hold this");
+        if last.elapsed() > Duration::from_secs(2) {
+            *last = Instant::now();
+            // Who has ended meanwhile is found out by what is waited for.
+            let _ended = self.nudge();
+        }
     }
 
     /// Tells the agents to try again now. Their waits grow while links do not last, for the sake of
@@ -169,12 +231,12 @@ async fn patiently<T, F: Future<Output = Result<T>>>(
     mut look: impl FnMut() -> F,
 ) -> Result<T> {
     let mut found = None;
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     while found.is_none() {
         match look().await {
             Ok(value) => found = Some(value),
             Err(error) if began.elapsed() > PATIENCE => return Err(error.context(what.to_owned())),
-            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(30)).await,
+            Err(_) => tokio::time::sleep(Duration::from_millis(30)).await,
         }
     }
     found.context("just found")

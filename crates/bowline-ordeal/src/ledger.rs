@@ -36,13 +36,32 @@ struct Known {
     acked: Found,
     /// Writes that were not answered; nothing is a removal.
     doubt: Vec<Option<String>>,
+    /// Every value that was ever sent.
+    sent: Vec<String>,
 }
 
 impl Known {
-    fn allows(&self, found: &Found) -> bool {
-        let value = found.as_ref().map(|(value, _)| value.clone());
-        self.acked == *found || self.doubt.contains(&value)
+    fn allows(&self, found: &Found, strict: Strict) -> bool {
+        let value = |found: &Found| found.as_ref().map(|(value, _)| value.clone());
+        let acked = match strict {
+            Strict::Revs => self.acked == *found,
+            Strict::Values => value(&self.acked) == value(found),
+            // Forgetting is allowed, inventing is not.
+            Strict::History => value(found).is_none_or(|v| self.sent.contains(&v)),
+        };
+        acked || self.doubt.contains(&value(found))
     }
+}
+
+/// How close what is found must be to what was acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strict {
+    /// The same values at the same revs.
+    Revs,
+    /// The same values; who takes a shelf back writes them again.
+    Values,
+    /// Values that were there once: a store that was torn may have forgotten the last of them.
+    History,
 }
 
 /// Every write of an ordeal.
@@ -70,7 +89,9 @@ impl Ledger {
     /// A write was acknowledged.
     pub(crate) fn acked(&self, shelf: Shelf, key: &str, now: Found) {
         let mut known = self.known.lock().expect("no writer panics while it holds this");
-        *known.entry((shelf, key.to_owned())).or_default() = Known { acked: now, doubt: vec![] };
+        let known = known.entry((shelf, key.to_owned())).or_default();
+        known.sent.extend(now.as_ref().map(|(value, _)| value.clone()));
+        (known.acked, known.doubt) = (now, vec![]);
     }
 
     /// A write was not answered.
@@ -91,12 +112,13 @@ impl Ledger {
         &self,
         shelf: Shelf,
         found: &BTreeMap<String, (String, u64)>,
+        strict: Strict,
     ) -> Result<()> {
         let known = self.known.lock().expect("no writer panics while it holds this");
         let mut wrong = vec![];
         for ((_, key), known) in known.iter().filter(|((s, _), _)| *s == shelf) {
             let there = found.get(key).cloned();
-            if known.allows(&there) {
+            if known.allows(&there, strict) {
                 continue;
             }
             let what = match (&known.acked, &there) {
@@ -104,7 +126,10 @@ impl Ledger {
                 (None, Some(_)) => "came back",
                 _ => "is not as acknowledged",
             };
-            wrong.push(format!("{key} {what}: {known:?}, found {there:?}"));
+            wrong.push(format!(
+                "{key} {what}: acknowledged {:?}, in doubt {:?}, found {there:?}",
+                known.acked, known.doubt
+            ));
         }
         let strangers = found.keys().filter(|k| !known.contains_key(&(shelf, (*k).clone())));
         wrong.extend(strangers.map(|k| format!("{k} was never written")));
@@ -127,7 +152,7 @@ mod tests {
         let ledger = Ledger::default();
         ledger.acked(Shelf::Kv, "a", Some(("1".into(), 4)));
         ledger.acked(Shelf::Kv, "b", None);
-        ledger.check(Shelf::Kv, &at(&[("a", "1", 4)])).expect("as acknowledged");
+        ledger.check(Shelf::Kv, &at(&[("a", "1", 4)]), Strict::Revs).expect("as acknowledged");
         for wrong in [
             at(&[]),
             at(&[("a", "1", 3)]),
@@ -135,7 +160,7 @@ mod tests {
             at(&[("a", "1", 4), ("b", "1", 5)]),
             at(&[("a", "1", 4), ("c", "1", 5)]),
         ] {
-            assert!(ledger.check(Shelf::Kv, &wrong).is_err(), "{wrong:?}");
+            assert!(ledger.check(Shelf::Kv, &wrong, Strict::Revs).is_err(), "{wrong:?}");
         }
     }
 
@@ -144,10 +169,12 @@ mod tests {
         let ledger = Ledger::default();
         ledger.acked(Shelf::Kv, "a", Some(("1".into(), 4)));
         ledger.doubtful(Shelf::Kv, "a", Some("2".into()));
-        ledger.check(Shelf::Kv, &at(&[("a", "1", 4)])).expect("it did not take effect");
-        ledger.check(Shelf::Kv, &at(&[("a", "2", 9)])).expect("it did");
-        assert!(ledger.check(Shelf::Kv, &at(&[])).is_err());
+        ledger
+            .check(Shelf::Kv, &at(&[("a", "1", 4)]), Strict::Revs)
+            .expect("it did not take effect");
+        ledger.check(Shelf::Kv, &at(&[("a", "2", 9)]), Strict::Revs).expect("it did");
+        assert!(ledger.check(Shelf::Kv, &at(&[]), Strict::Revs).is_err());
         ledger.doubtful(Shelf::Kv, "a", None);
-        ledger.check(Shelf::Kv, &at(&[])).expect("it may have been removed");
+        ledger.check(Shelf::Kv, &at(&[]), Strict::Revs).expect("it may have been removed");
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) gate: RwLock<()>,
     stop: AtomicBool,
     acked: AtomicU64,
+    /// Keys made so far: no key is made twice.
+    made: AtomicU64,
     /// Refusals by code, to be shown.
     refusals: Mutex<BTreeMap<String, u64>>,
     /// What must never happen, and did.
@@ -82,6 +84,7 @@ pub(crate) struct Load {
 impl Load {
     /// Starts a writer at each desk.
     pub(crate) fn start(shared: &Arc<Shared>, desks: Vec<Desk>, chance: &mut Chance) -> Self {
+        shared.stop.store(false, Ordering::Relaxed);
         let mut writers = JoinSet::new();
         for desk in desks {
             let writer = Writer::new(shared.clone(), desk, chance.branch());
@@ -108,7 +111,6 @@ struct Writer {
     desk: Desk,
     chance: Chance,
     slots: Vec<Slot>,
-    made: u64,
 }
 
 /// How a write ended.
@@ -123,7 +125,7 @@ enum End {
 
 impl Writer {
     fn new(shared: Arc<Shared>, desk: Desk, chance: Chance) -> Self {
-        let mut writer = Self { shared, desk, chance, slots: vec![], made: 0 };
+        let mut writer = Self { shared, desk, chance, slots: vec![] };
         for _ in 0..KEYS {
             let slot = writer.fresh();
             writer.slots.push(slot);
@@ -132,8 +134,8 @@ impl Writer {
     }
 
     fn fresh(&mut self) -> Slot {
-        self.made += 1;
-        Slot { key: format!("{}-{}", self.desk.name, self.made), rev: None }
+        let made = self.shared.made.fetch_add(1, Ordering::Relaxed);
+        Slot { key: format!("{}-{made}", self.desk.name), rev: None }
     }
 
     async fn run(mut self) {

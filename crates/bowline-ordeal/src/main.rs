@@ -1,7 +1,9 @@
 //! Long ordeals over real processes: what is killed, cut off, filled up, torn or lied to goes on,
 //! and nothing that was acknowledged is lost. Started by `tests/ordeal`.
 
+mod bad_input;
 mod chance;
+mod disk;
 mod fleet;
 mod kill9;
 mod ledger;
@@ -20,7 +22,8 @@ use run::{Run, say};
 use stage::Stage;
 
 /// Every ordeal: its name, its rounds in a short run, and in a usual one.
-const ORDEALS: &[(&str, u64, u64)] = &[("kill9", 10, 100), ("partition", 10, 50)];
+const ORDEALS: &[(&str, u64, u64)] =
+    &[("kill9", 10, 100), ("partition", 10, 50), ("disk", 1, 3), ("bad-input", 1, 5)];
 
 const USAGE: &str = "usage: ordeal NAME [--times N] [--seed S] [--short] | ordeal --list";
 
@@ -102,6 +105,8 @@ async fn go(name: &str, run: &mut Run, stage: &Stage) -> Result<()> {
     match name {
         "kill9" => kill9::run(run, stage).await,
         "partition" => partition::run(run, stage).await,
+        "disk" => disk::run(run, stage).await,
+        "bad-input" => bad_input::run(run, stage).await,
         _ => bail!("there is no ordeal {name:?}"),
     }
 }

@@ -38,6 +38,13 @@ impl Stage {
         Ok(Self { dir: Some(dir), path, binary })
     }
 
+    /// A folder in this one, for one case, with the same binary.
+    pub(crate) fn within(&self, name: &str) -> Result<Self> {
+        let path = self.path.join(name);
+        std::fs::create_dir_all(&path)?;
+        Ok(Self { dir: None, path, binary: self.binary.clone() })
+    }
+
     /// A place in the folder.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.path.join(name)
@@ -179,7 +186,8 @@ pub(crate) struct Agent {
     pub(crate) name: String,
     /// Its data folder.
     pub(crate) data: PathBuf,
-    log: PathBuf,
+    /// Its log.
+    pub(crate) log: PathBuf,
     /// The port at which it finds the hub.
     pub(crate) hub_port: u16,
     /// Where its own API is.

@@ -436,6 +436,17 @@ fn law_9_no_resurrection() {
     w.settle(&mut r);
     let d = w.at(&node(1)).read(&s).unwrap().map.get("d").unwrap().clone();
     assert_eq!(d.born, d.rev);
+    // Also where both meet in one record, because nobody was told in between.
+    down(&mut w, 0, 1);
+    w.put(&s, "d", "same life");
+    let life = w.at(&node(0)).read(&s).unwrap().map.get("d").unwrap().born;
+    assert_eq!(life, d.born);
+    w.remove(&s, "d");
+    w.put(&s, "d", "third life");
+    up(&mut w, 0, 1);
+    w.settle(&mut r);
+    let d = w.at(&node(1)).read(&s).unwrap().map.get("d").unwrap().clone();
+    assert!(d.born == d.rev && d.born > life);
 }
 
 #[test]

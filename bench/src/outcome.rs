@@ -83,3 +83,29 @@ fn rounded(value: f64) -> f64 {
     let unit = 10f64.powi(2 - value.abs().log10().floor() as i32);
     (value * unit).round() / unit
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_is_met_from_its_own_side_and_figures_have_three_digits() {
+        let figure = |value, better| Figure { value, unit: "s", goal: 30.0, better };
+        let outcome = |value, better| Outcome::new("x", &figure(value, better), "y", 7.0);
+        assert!(outcome(29.0, Better::Less).met && !outcome(31.0, Better::Less).met);
+        assert!(outcome(31.0, Better::More).met && !outcome(29.0, Better::More).met);
+        assert_eq!(rounded(123_456.0), 123_000.0);
+        assert_eq!(rounded(0.012_345), 0.0123);
+        assert_eq!(rounded(0.0), 0.0);
+        assert_eq!(outcome(14.0, Better::Less).ratio, 2.0);
+    }
+
+    #[test]
+    fn the_line_has_the_fields_that_were_agreed() {
+        let figure = Figure { value: 1.0, unit: "s", goal: 2.0, better: Better::Less };
+        let line = serde_json::to_value(Outcome::new("x", &figure, "y", 0.0)).unwrap();
+        for field in ["name", "value", "unit", "peer", "peer_value", "ratio", "goal", "met"] {
+            assert!(line.get(field).is_some(), "{field}");
+        }
+    }
+}

@@ -45,14 +45,17 @@ pub(crate) async fn run() -> Result<Outcome> {
     let ratio = with.rate / without.rate;
     outcome.met &= ratio >= 0.9;
     // The stopped one gets the newest values at once when it reads again.
+    let before = stopped.meter().seen().taken;
     stopped.set(Work::Idle);
     let caught = caught_up(&mut hub, &slow)?;
     Ok(outcome.note(format!(
         "{updates} updates of {KEYS} keys to {READERS} agents; {:.0} updates a second with the \
-         stopped one, {:.0} without ({ratio:.2}, goal 0.9); it caught up in {:.1} s",
+         stopped one, {:.0} without ({ratio:.2}, goal 0.9); it caught up in {:.0} ms, with \
+         {} records",
         with.rate,
         without.rate,
-        caught.as_secs_f64()
+        caught.as_secs_f64() * 1000.0,
+        stopped.meter().seen().taken - before
     )))
 }
 

@@ -6,6 +6,7 @@ use anyhow::Result;
 use bowline_load::{Flood, Work};
 
 use crate::bare;
+use crate::child::cpu as cpu_of;
 use crate::outcome::{Better, Figure, Outcome};
 use crate::stage::{Stage, say, scaled, tell};
 
@@ -24,6 +25,7 @@ pub(crate) async fn run() -> Result<Outcome> {
     load.set(Work::Flood(Flood::default()));
     tokio::time::sleep(Duration::from_secs(3)).await;
     let (before, cpu, began) = (load.meter().seen(), hub.cpu()?, Instant::now());
+    let own_cpu = cpu_of(std::process::id())?;
     while began.elapsed() < lasting {
         tokio::time::sleep(Duration::from_millis(500)).await;
         tell(&load.meter().seen());
@@ -31,11 +33,12 @@ pub(crate) async fn run() -> Result<Outcome> {
     let (after, took) = (load.meter().seen(), began.elapsed().as_secs_f64());
     let rate = (after.acked - before.acked) as f64 / took;
     let busy = (hub.cpu()? - cpu) / took;
+    let loader = (cpu_of(std::process::id())? - own_cpu) / took;
     let memory = hub.memory()? / 1024;
     let figure =
         Figure { value: rate, unit: "updates a second", goal: 200_000.0, better: Better::More };
     Ok(Outcome::new("updates-in", &figure, "bare tonic, messages one way", limit).note(format!(
-        "{AGENTS} agents; hub used {busy:.2} cores and {memory} MB; {} refused, {} failed",
+        "{AGENTS} agents; hub used {busy:.2} cores and {memory} MB, the loader {loader:.2} cores; {} refused, {} failed",
         after.refused, after.failed
     )))
 }

@@ -181,10 +181,11 @@ async fn serves(fleet: &Fleet, whose: Whose) -> Result<()> {
     Ok(())
 }
 
-/// A hub that is put back to before its agents joined cannot know of them; it refuses them with a
-/// code, and they say so.
+/// A hub that is put back to before its agents joined cannot know of them, nor of the first token;
+/// it refuses them with a code, and they say so.
 async fn forgot_the_agents(fleet: &Fleet) -> Result<bool> {
-    if !fleet.at(Side::Hub).agents(None, &Page::default()).await?.items.is_empty() {
+    let admin = fleet.hub.client()?;
+    if !admin.agents(None, &Page::default()).await?.items.is_empty() {
         return Ok(false);
     }
     let status = fleet.at(Side::Managed).status().await?;

@@ -139,7 +139,45 @@ fn router(api: Arc<Api>) -> Router {
         .route("/debug/links", get(shelves::debug_links))
         .fallback(|| async { Code::NoRoute.problem() })
         .method_not_allowed_fallback(|| async { Code::Method.problem() })
+        .layer(from_fn(sound))
         .with_state(api)
+}
+
+/// The most that a body may say it is.
+const BODY: u64 = 2 << 20;
+
+/// Refuses what cannot be answered well before anything waits for it: a body that says it is too
+/// large, and a path that is no text.
+async fn sound(request: Request, next: Next) -> Response {
+    let size = text(request.headers(), header::CONTENT_LENGTH).and_then(|l| l.parse::<u64>().ok());
+    if size.is_some_and(|size| size > BODY) {
+        return Code::TooLarge.problem().into_response();
+    }
+    if !is_text(request.uri().path()) {
+        return Code::BadQuery.because("the path is not UTF-8").into_response();
+    }
+    next.run(request).await
+}
+
+/// Whether a path is UTF-8 once its escapes are read.
+fn is_text(path: &str) -> bool {
+    let mut bytes = vec![];
+    let mut rest = path.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let escaped = (*first == b'%').then(|| after.get(..2)).flatten();
+        let escaped = escaped.and_then(|hex| std::str::from_utf8(hex).ok());
+        match escaped.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    std::str::from_utf8(&bytes).is_ok()
 }
 
 /// Keeps web pages out: a browser on this machine reaches loopback too, for whoever wrote the page.

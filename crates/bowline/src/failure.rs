@@ -39,6 +39,21 @@ impl Failure {
         Self { message: message.into(), hint: None, code: Code::Failed }
     }
 
+    /// A role could not start; what the store says to do about it is passed on.
+    pub fn of(error: &(dyn StdError + 'static)) -> Self {
+        let mut at = Some(error);
+        let mut hint = None;
+        while let Some(e) = at {
+            hint = hint.or_else(|| e.downcast_ref::<bowline_store::Error>()?.hint());
+            at = e.source();
+        }
+        let failure = Self::new(chain(error));
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+
     /// It was asked for in a way that makes no sense.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { code: Code::Usage, ..Self::new(message) }

@@ -56,6 +56,11 @@ impl Tail {
     fn new(api: Arc<Api>, headers: &HeaderMap, query: &EventQuery) -> Result<Self, Fault> {
         let kinds = query.kinds.as_deref().unwrap_or("object,agent");
         let has = |kind| kinds.split(',').any(|k| k.trim() == kind);
+        let known = |kind: &&str| ["object", "agent", "kv"].contains(kind);
+        if let Some(other) = kinds.split(',').map(str::trim).find(|kind| !known(kind)) {
+            let why = format!("kinds: {other:?} is none of object, agent, kv");
+            return Err(Code::BadQuery.because(why));
+        }
         let last = headers.get("last-event-id").and_then(|v| v.to_str().ok());
         let since = query.since.as_deref().or(last);
         let (labels, fields) = (query.label_selector.as_deref(), query.field_selector.as_deref());

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::role::{self, Settings, Signals};
 use crate::config::{self, Transport};
 use crate::connect::Connection;
-use crate::failure::{Failure, Outcome, chain};
+use crate::failure::{Failure, Outcome};
 use crate::print;
 
 /// How long links and requests may take to end.
@@ -96,7 +96,7 @@ pub(super) async fn listed(agent: &Running) {
 }
 
 pub(super) fn failed(error: bowline_agent::Error) -> Failure {
-    Failure::new(chain(&error))
+    Failure::of(&error)
 }
 
 fn options(settings: &config::Agent) -> Outcome<AgentOptions> {

@@ -10,7 +10,7 @@ use super::role::{self, Settings, Signals};
 use crate::config;
 use crate::connect::Connection;
 use crate::context::{Context, File};
-use crate::failure::{Failure, Outcome, chain};
+use crate::failure::{Failure, Outcome};
 use crate::print;
 use crate::quantity::Size;
 
@@ -90,7 +90,7 @@ pub(super) async fn start(settings: &config::Hub, ca: Option<String>) -> Outcome
     options.limits.message = size(settings.limits.message);
     options.flow.window = size(settings.limits.in_flight_per_link);
     options.flow.total = size(settings.limits.in_flight);
-    let hub = Running::start(options).await.map_err(|e| Failure::new(chain(&e)))?;
+    let hub = Running::start(options).await.map_err(|e| Failure::of(&e))?;
     let host = settings.san.first().map_or("localhost", String::as_str);
     let file = settings.data.join("config.yaml");
     let mut contexts = File::read(&file)?;

@@ -73,6 +73,10 @@ impl Shelves {
 pub(crate) struct AgentGate(pub(crate) Shelves);
 
 impl Gate for AgentGate {
+    fn relays(&self) -> bool {
+        false
+    }
+
     fn may(&self, peer: &NodeId, verb: Verb, shelf: &ShelfId) -> Access {
         let hub = NodeId::hub();
         let of_mine = *shelf == self.0.observed || *shelf == self.0.own_desired;

@@ -14,6 +14,10 @@ use crate::views::Views;
 pub(crate) struct Gatekeeper(pub(crate) Arc<Views>);
 
 impl Gate for Gatekeeper {
+    fn relays(&self) -> bool {
+        false
+    }
+
     fn may(&self, peer: &NodeId, verb: Verb, shelf: &ShelfId) -> Access {
         let Some(entry) = self.0.roster.entry(peer).filter(|e| e.revoked.is_none()) else {
             return Access::Denied;

@@ -50,6 +50,12 @@ impl Access {
 pub trait Gate: Send {
     /// How much of `shelf` the peer may have for `verb`.
     fn may(&self, peer: &NodeId, verb: Verb, shelf: &ShelfId) -> Access;
+
+    /// Whether anyone but a shelf's owner may feed this node. Where nobody may, as at a hub and its
+    /// agents, a link costs only the shelves of its peer, not a question about each copy held.
+    fn relays(&self) -> bool {
+        true
+    }
 }
 
 /// A gate that lets everybody do everything, for tests and simulations.

@@ -25,6 +25,12 @@ impl Node {
 
     /// The copies that this peer may feed, or whose owner it is.
     fn rows(&self, peer: &NodeId) -> Vec<Row> {
+        if !self.gate.relays() {
+            let theirs = self.taken.range(ShelfId::before_all_of(peer.clone())..);
+            let theirs = theirs.take_while(|(shelf, _)| shelf.owner == *peer);
+            let wanted = theirs.filter(|(_, taken)| !taken.interest().is_empty());
+            return wanted.map(|(shelf, t)| self.row(shelf, t)).collect();
+        }
         let fed = |(shelf, taken): &(&ShelfId, &Taken)| {
             let may = || self.gate.may(peer, Verb::Feed, shelf) != Access::Denied;
             !taken.interest().is_empty() && (shelf.owner == *peer || may())
@@ -298,13 +304,7 @@ impl Node {
         let gone = taken.set_interest(new.clone());
         let have = taken.have();
         let (add, drop) = (new.less(&known), known.less(&new));
-        let fed = |l: &&LinkId| {
-            let Some(link) = self.links.get(l) else { return false };
-            let peer = &link.peer;
-            *peer == shelf.owner || self.gate.may(peer, Verb::Feed, &shelf) != Access::Denied
-        };
-        let links: Vec<_> = self.links.keys().filter(fed).copied().collect();
-        for link in links {
+        for link in self.feeders(&shelf) {
             let (shelf, add, drop, have) = (shelf.clone(), add.clone(), drop.clone(), have.clone());
             out.push(Action::Send(link, Frame::Want { shelf, add, drop, full: false, have }));
         }
@@ -312,6 +312,17 @@ impl Node {
             out.push(Action::Changed(shelf.clone(), gone));
         }
         self.note_behind(&shelf);
+    }
+
+    /// The links over which a copy may be fed.
+    fn feeders(&self, shelf: &ShelfId) -> Vec<LinkId> {
+        if !self.gate.relays() {
+            return self.by_peer.get(&shelf.owner).copied().into_iter().collect();
+        }
+        let may = |peer: &NodeId| {
+            *peer == shelf.owner || self.gate.may(peer, Verb::Feed, shelf) != Access::Denied
+        };
+        self.links.iter().filter(|(_, l)| may(&l.peer)).map(|(link, _)| *link).collect()
     }
 
     /// The owner of a shelf has narrowed what this node may hold.

@@ -1,6 +1,7 @@
 //! A node: its own shelves, its copies of others', and its links. Events in, actions out.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
 
 use bowline_types::{
     Batch, Change, Cursor, Interest, InterestId, Key, LinkId, MAX_COMMIT_BYTES, MAX_COMMIT_RECORDS,
@@ -53,6 +54,8 @@ pub struct Node {
     pub(crate) behind: BTreeSet<ShelfId>,
     copies_ticket: Option<Ticket>,
     copies_at: Mono,
+    /// The copy that was last put on disk.
+    copies_turn: Option<ShelfId>,
     loaded: BTreeMap<ShelfId, (Copy, BTreeMap<ProposalId, Verdict>)>,
     halted: bool,
 }
@@ -93,6 +96,7 @@ impl Node {
             behind: BTreeSet::new(),
             copies_ticket: None,
             copies_at: Mono(0),
+            copies_turn: None,
             loaded: BTreeMap::new(),
             halted: false,
         }
@@ -328,7 +332,9 @@ impl Node {
     fn flush_copies(&mut self, writes: &mut Vec<Write>) {
         let mut budget = self.limits.batch;
         let mut late = BTreeSet::new();
-        while let Some(shelf) = self.behind.pop_first() {
+        while let Some(shelf) = self.next_behind() {
+            self.behind.remove(&shelf);
+            self.copies_turn = Some(shelf.clone());
             let Some(taken) = self.taken.get_mut(&shelf) else { continue };
             let (new, more) = taken.write(&shelf, budget);
             let gone = taken.interest().is_empty() && !taken.is_behind();
@@ -346,6 +352,16 @@ impl Node {
         }
         self.behind.extend(late);
         self.copies_at = self.now.mono.after(self.limits.late);
+    }
+
+    /// The copy whose turn it is: each has one before any has two, so that a flood on one shelf
+    /// does not keep another from the disk.
+    fn next_behind(&self) -> Option<ShelfId> {
+        let later = self
+            .copies_turn
+            .as_ref()
+            .and_then(|turn| self.behind.range((Bound::Excluded(turn), Bound::Unbounded)).next());
+        later.or_else(|| self.behind.first()).cloned()
     }
 
     /// Notes that a copy is ahead of the disk.

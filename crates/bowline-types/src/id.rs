@@ -128,6 +128,12 @@ impl ShelfId {
     pub fn new(owner: NodeId, name: ShelfName) -> Self {
         Self { owner, name }
     }
+
+    /// What comes before every shelf of `owner`, and after every shelf of an owner before it: where
+    /// to begin to look for an owner's shelves. No shelf is called so.
+    pub fn before_all_of(owner: NodeId) -> Self {
+        Self { owner, name: ShelfName("".into()) }
+    }
 }
 
 impl std::str::FromStr for ShelfId {

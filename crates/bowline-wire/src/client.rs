@@ -5,6 +5,7 @@ mod connect;
 mod proxy;
 mod reconnect;
 mod transport;
+mod trouble;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -163,7 +164,9 @@ impl Dialer {
         let attempt = |transport| async move {
             let connected = self.connect(transport).await?;
             let mut client = JoinClient::with_origin(connected.service(), connected.origin());
-            self.timed(client.join(asked.clone()), transport).await.map(tonic::Response::into_inner)
+            self.timed(client.join(asked.clone()), &connected)
+                .await
+                .map(tonic::Response::into_inner)
         };
         granted(self.with_fallback(attempt).await?)
     }
@@ -179,7 +182,7 @@ impl Dialer {
         let attempt = |transport| async move {
             let connected = self.connect(transport).await?;
             let mut client = JoinClient::with_origin(connected.service(), connected.origin());
-            self.timed(client.renew(asked.clone()), transport)
+            self.timed(client.renew(asked.clone()), &connected)
                 .await
                 .map(tonic::Response::into_inner)
         };
@@ -218,7 +221,7 @@ impl Dialer {
         call.metadata_mut().insert(tunnel::ID, ascii(&request.id)?);
         let client = TunnelClient::with_origin(connected.service(), connected.origin());
         let mut client = client.max_decoding_message_size(self.0.options.limits.message);
-        let opened = self.timed(client.open(call), connected.transport()).await?;
+        let opened = self.timed(client.open(call), connected).await?;
         Ok(Tunnel::new(opened.into_inner(), sender, Some(connected.keep())))
     }
 
@@ -233,7 +236,7 @@ impl Dialer {
         let call = self.call(frames, Some(&auth.access_token))?;
         let client = EventStreamClient::with_origin(connected.service(), connected.origin());
         let mut client = client.max_decoding_message_size(options.limits.message);
-        let answer = self.timed(client.subscribe(call), transport).await?;
+        let answer = self.timed(client.subscribe(call), &connected).await?;
         let theirs = answer.metadata().get(skew::METADATA).and_then(|v| v.to_str().ok());
         let protocol = skew::agree(theirs.and_then(|p| p.parse().ok()).unwrap_or(0))?;
         let (ask, asked) = mpsc::channel(ASKED);
@@ -259,14 +262,14 @@ impl Dialer {
             agent_namespace: auth.namespace,
         };
         let mut client = AuthenticationClient::with_origin(on.service(), on.origin());
-        let answer = self.timed(client.authenticate(self.call(request, None)?), on.transport());
+        let answer = self.timed(client.authenticate(self.call(request, None)?), on);
         Ok(answer.await?.into_inner())
     }
 
     async fn version(&self, on: &Connected) -> Result<String, Error> {
         let mut client = VersionClient::with_origin(on.service(), on.origin());
         let request = self.call(versionapi::VersionRequest {}, None)?;
-        let answer = self.timed(client.version(request), on.transport()).await?;
+        let answer = self.timed(client.version(request), on).await?;
         Ok(answer.into_inner().version)
     }
 
@@ -279,7 +282,7 @@ impl Dialer {
             let mut client = client;
             let request = self.call(eventstreamapi::PingRequest {}, Some(&token))?;
             let started = Instant::now();
-            self.timed(client.ping(request), transport).await?;
+            self.timed(client.ping(request), &connected).await?;
             Ok(started.elapsed())
         };
         self.with_fallback(attempt).await
@@ -297,7 +300,7 @@ impl Dialer {
             let request = self.call(tokio_stream::iter(events), Some(&token))?;
             let mut client =
                 EventStreamClient::with_origin(connected.service(), connected.origin());
-            let summary = self.timed(client.push(request), transport).await?.into_inner();
+            let summary = self.timed(client.push(request), &connected).await?.into_inner();
             Ok(u32::try_from(summary.processed).unwrap_or(0))
         };
         self.with_fallback(attempt).await
@@ -315,24 +318,21 @@ impl Dialer {
         Ok(request)
     }
 
+    /// The answer of a call in time, or what kept it away.
     async fn timed<T>(
         &self,
         call: impl Future<Output = Result<T, tonic::Status>>,
-        transport: Transport,
+        on: &Connected,
     ) -> Result<T, Error> {
-        let addr = || self.hub().to_owned();
+        let no_http2 = |what| Error::NoHttp2 { addr: self.hub().to_owned(), what };
+        let http2 = on.transport() == Transport::Http2;
         match tokio::time::timeout(self.0.options.patience, call).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(status)) => match error_of(status) {
-                Error::Broken(source) if transport == Transport::Http2 => {
-                    let what = chain(&*source);
-                    Err(Error::NoHttp2 { addr: addr(), what })
-                }
+            Ok(Err(status)) => match on.trouble().unwrap_or_else(|| error_of(status)) {
+                Error::Broken(source) if http2 => Err(no_http2(chain(&*source))),
                 error => Err(error),
             },
-            Err(_) if transport == Transport::Http2 => {
-                Err(Error::NoHttp2 { addr: addr(), what: "no answer in time".into() })
-            }
+            Err(_) if http2 => Err(no_http2("no answer in time".into())),
             Err(_) => Err(Error::Timeout("the hub's answer")),
         }
     }

@@ -42,6 +42,14 @@ pub enum Error {
     /// The hub is being restarted; it can be reached again at once.
     #[error("the hub is going away")]
     GoingAway,
+    /// A link that had come up ended by an error; the text is for a person.
+    #[error("{what}")]
+    Ended {
+        /// Of what kind.
+        code: Code,
+        /// What it was.
+        what: String,
+    },
     /// The connection broke, or the peer does not answer any more.
     #[error("the connection broke")]
     Broken(#[source] BoxError),
@@ -212,6 +220,7 @@ impl Error {
             Self::Refused(_) => Code::Refused,
             Self::Cut(_) => Code::Cut,
             Self::GoingAway => Code::GoingAway,
+            Self::Ended { code, .. } => *code,
             Self::Broken(_) => Code::Broken,
             Self::Connect { .. } => Code::Connect,
             Self::Tls { .. } => Code::Tls,

@@ -5,7 +5,7 @@ mod queue;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bowline_sync::Frame;
 use bowline_types::NodeId;
@@ -22,11 +22,19 @@ use crate::proto::cloudevents::CloudEvent;
 use crate::proto::cloudevents::cloud_event::Data;
 use crate::proto::eventstreamapi::Event;
 use crate::tunnel::{self, Desk, TunnelRequest};
-use crate::{Codec, Error, TraceContext};
+use crate::{Code, Codec, Error, TraceContext};
 use queue::Queue;
 
 /// The event by which a hub says that it will be back at once.
 pub(crate) const GOING_AWAY: &str = "io.bowline.link.v1.going-away";
+/// The event by which an agent says why it ends the link: a client cannot send a status.
+pub(crate) const FAILED: &str = "io.bowline.link.v1.failed";
+/// How long a connection that is cut may take to hand over the reason.
+pub(crate) const LAST_WORD: Duration = Duration::from_millis(250);
+/// How long an agent holds on to the answer of a call that it has ended with a reason.
+const HELD: Duration = Duration::from_secs(2);
+/// The most characters of a peer's last word that are kept.
+const MAX_SAID: usize = 400;
 /// What gRPC puts before each message.
 const ENVELOPE: usize = 5;
 
@@ -114,7 +122,28 @@ pub enum End {
     /// It was cut from this side.
     Cut(String),
     /// It broke, or the peer did something wrong; the text is for a person.
-    Failed(crate::Code, String),
+    Failed(Code, String),
+}
+
+impl End {
+    /// What went wrong, its code first; none after an end in good order.
+    pub fn error(&self) -> Option<String> {
+        match self {
+            Self::Clean | Self::GoingAway => None,
+            Self::Cut(why) => Some(coded(why)),
+            Self::Failed(code, why) => Some(format!("{code}: {why}")),
+        }
+    }
+}
+
+/// A reason for a cut, with a code in front: its own, or that of cuts.
+fn coded(why: &str) -> String {
+    let code = why.split(':').next().unwrap_or_default();
+    let digits = code.strip_prefix("BL-").or_else(|| code.strip_prefix('W')).unwrap_or_default();
+    if (3..=4).contains(&digits.len()) && digits.bytes().all(|c| c.is_ascii_digit()) {
+        return why.to_owned();
+    }
+    format!("{}: {why}", Code::Cut)
 }
 
 /// The link is no more.
@@ -167,8 +196,10 @@ impl Core {
         self.end(End::GoingAway);
     }
 
+    /// Drops what is queued, tells the peer why, and drops the connection under the link.
     pub(crate) fn cut(&self, reason: &str) {
-        self.queue.abandon();
+        let told = Refusal::new(RefusalCode::FailedPrecondition, coded(reason));
+        self.queue.last_word(Out::Fail(Box::new(told.into_status())));
         self.end(End::Cut(reason.into()));
         self.connection.cancel();
     }
@@ -210,7 +241,8 @@ impl Outbound {
 pub struct LinkHandle(Arc<Core>);
 
 impl LinkHandle {
-    /// Closes the connection under the link, now.
+    /// Ends the link, now, and soon the connection under it; the peer is told the reason, which
+    /// should begin with a code. What is queued is not sent any more.
     pub fn cut(&self, reason: &str) {
         self.0.cut(reason);
     }
@@ -269,7 +301,8 @@ pub struct Received {
 /// To receive frames. Reads from the transport only when asked: what is not read stays with the
 /// peer, held back by HTTP/2's window.
 pub struct Inbound {
-    stream: Streaming<Event>,
+    /// There until it is dropped.
+    stream: Option<Streaming<Event>>,
     codec: Codec,
     core: Arc<Core>,
     tunnels: Option<mpsc::Sender<TunnelRequest>>,
@@ -289,7 +322,7 @@ impl Inbound {
         core: Arc<Core>,
         tunnels: Option<mpsc::Sender<TunnelRequest>>,
     ) -> Self {
-        Self { stream, codec, core, tunnels, over: false }
+        Self { stream: Some(stream), codec, core, tunnels, over: false }
     }
 
     /// The next frame; none after the end. An error is the end too, unless it
@@ -314,6 +347,10 @@ impl Inbound {
             };
             let bytes = event.encoded_len();
             self.core.counters.count_in(bytes);
+            if event.r#type == FAILED {
+                let said = Refusal::new(RefusalCode::FailedPrecondition, said_in(&event));
+                return Some(Err(self.failed(Error::Refused(said))));
+            }
             if self.is_control(&event) {
                 continue;
             }
@@ -326,10 +363,10 @@ impl Inbound {
     }
 
     async fn event(&mut self) -> Result<Option<CloudEvent>, Error> {
-        if self.core.end.get().is_none() {
+        if let Some(stream) = self.stream.as_mut().filter(|_| self.core.end.get().is_none()) {
             tokio::select! {
                 biased;
-                message = self.stream.message() => match message {
+                message = stream.message() => match message {
                     Ok(Some(Event { event: Some(event) })) => return Ok(Some(event)),
                     Ok(Some(Event { event: None })) => {
                         return Err(Error::Malformed { frame: "event", what: "it is empty" });
@@ -393,7 +430,31 @@ impl Inbound {
 impl Drop for Inbound {
     fn drop(&mut self) {
         self.core.end(End::Clean);
+        let told = matches!(self.core.end.get(), Some(End::Cut(_) | End::Failed(..)));
+        let at_agent = self.core.desk.is_none();
+        // A client that lets go of an answer resets the call, and with it what it still had to say:
+        // its last word. So the answer is held on to for a while.
+        if let (true, Some(stream), Ok(runtime)) =
+            (told && at_agent, self.stream.take(), tokio::runtime::Handle::try_current())
+        {
+            runtime.spawn(tokio::time::timeout(HELD, held(stream)));
+        }
     }
+}
+
+/// Reads what still comes, so that it does not stand in the way; what cannot be read stays.
+async fn held(mut stream: Streaming<Event>) {
+    while let Ok(Some(_)) = stream.message().await {}
+    std::future::pending::<()>().await;
+}
+
+/// The last word of a peer, short and without anything that could fool a terminal.
+fn said_in(event: &CloudEvent) -> String {
+    let text = match &event.data {
+        Some(Data::BinaryData(data)) => String::from_utf8_lossy(data),
+        _ => "no reason given".into(),
+    };
+    text.chars().filter(|c| !c.is_control()).take(MAX_SAID).collect()
 }
 
 /// What a stream's bad end means: something local, the peer's word, or a broken connection.

@@ -15,7 +15,9 @@ use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 
 use super::transport::{Carrier, WebSockets};
+use super::trouble::{Heard, Trouble, alert_in};
 use super::{DialerOptions, chain, proxy};
+use crate::link::LAST_WORD;
 use crate::{Error, Transport, websocket};
 
 /// What a connection may buffer for sending, in bytes.
@@ -39,6 +41,7 @@ pub(super) struct Connected {
     remote: Arc<Mutex<SocketAddr>>,
     cut: CancellationToken,
     transport: Transport,
+    trouble: Trouble,
 }
 
 impl Connected {
@@ -63,6 +66,11 @@ impl Connected {
         self.transport
     }
 
+    /// What went wrong below the RPCs, if anything did.
+    pub(super) fn trouble(&self) -> Option<Error> {
+        self.trouble.take()
+    }
+
     /// Keeps the connection open as long as it lives.
     pub(super) fn keep(&self) -> Arc<dyn Send + Sync> {
         Arc::new(self.carrier.clone())
@@ -78,15 +86,21 @@ pub(super) async fn connect(
     let scheme = if options.tls.is_some() { "https" } else { "http" };
     let bad = |_| Error::Setting(format!("{hub:?} is not an address of the form host:port"));
     let origin: Uri = format!("{scheme}://{hub}").parse().map_err(bad)?;
-    let opened = timed_open(options, hub, transport).await?;
+    let trouble = Trouble::default();
+    let opened = timed_open(options, hub, transport, &trouble).await?;
     let remote = Arc::new(Mutex::new(opened.remote));
     let cut = CancellationToken::new();
     let carrier = match transport {
-        Transport::Http2 => Carrier::Http2(http2(options, hub, opened.io, cut.clone()).await?),
+        Transport::Http2 => {
+            let shaken = http2(options, hub, opened.io, cut.clone()).await;
+            let sender = shaken.map_err(|e| trouble.take().unwrap_or(e))?;
+            Carrier::Http2(sender, trouble.clone())
+        }
         Transport::WebSocket => Carrier::WebSocket(Arc::new(WebSockets {
             options: options.clone(),
             hub: hub.to_owned(),
             first: Mutex::new(Some(opened.io)),
+            trouble: trouble.clone(),
             settings: websocket::Settings {
                 message: options.limits.message,
                 keepalive: options.keepalive,
@@ -94,7 +108,7 @@ pub(super) async fn connect(
             },
         })),
     };
-    Ok(Connected { carrier, origin, remote, cut, transport })
+    Ok(Connected { carrier, origin, remote, cut, transport, trouble })
 }
 
 async fn http2(
@@ -123,7 +137,8 @@ async fn http2(
     Ok(sender)
 }
 
-/// Runs the tasks of a connection, the one that owns its socket among them, until it is cut.
+/// Runs the tasks of a connection, the one that owns its socket among them, until it is cut and
+/// the hub has been told why.
 #[derive(Clone)]
 struct Cuttable(CancellationToken);
 
@@ -134,7 +149,12 @@ where
 {
     fn execute(&self, task: F) {
         let cut = self.0.clone();
-        tokio::spawn(async move { cut.run_until_cancelled(task).await.is_some() });
+        tokio::spawn(async move {
+            tokio::pin!(task);
+            if cut.run_until_cancelled(&mut task).await.is_none() {
+                let _ = tokio::time::timeout(LAST_WORD, task).await;
+            }
+        });
     }
 }
 
@@ -143,13 +163,19 @@ pub(super) async fn timed_open(
     options: &DialerOptions,
     hub: &str,
     transport: Transport,
+    trouble: &Trouble,
 ) -> Result<Opened, Error> {
-    let opening = open(options, hub, transport);
+    let opening = open(options, hub, transport, trouble);
     let opened = tokio::time::timeout(options.patience, opening).await;
     opened.unwrap_or(Err(Error::Timeout("connecting")))
 }
 
-async fn open(options: &DialerOptions, hub: &str, transport: Transport) -> Result<Opened, Error> {
+async fn open(
+    options: &DialerOptions,
+    hub: &str,
+    transport: Transport,
+    trouble: &Trouble,
+) -> Result<Opened, Error> {
     let (host, port) = split_address(hub)?;
     let tcp = match options.proxy.proxy_of(host, port)? {
         Some(proxy) => proxy::connect(&proxy, host, port).await?,
@@ -174,7 +200,7 @@ async fn open(options: &DialerOptions, hub: &str, transport: Transport) -> Resul
         let what = "the other end does not offer it".into();
         return Err(Error::NoHttp2 { addr: hub.into(), what });
     }
-    Ok(Opened { io: Box::new(stream), remote })
+    Ok(Opened { io: Box::new(Heard::new(stream, hub, trouble.clone())), remote })
 }
 
 pub(super) async fn tcp(addr: &str) -> Result<TcpStream, Error> {
@@ -184,12 +210,9 @@ pub(super) async fn tcp(addr: &str) -> Result<TcpStream, Error> {
 
 /// A refused protocol or a reset in the handshake may be about HTTP/2; a bad certificate is not.
 fn tls_error(addr: &str, transport: Transport, source: io::Error) -> Error {
-    let refused =
-        source.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>()).is_some_and(|e| {
-            let no = rustls::AlertDescription::NoApplicationProtocol;
-            matches!(e, rustls::Error::NoApplicationProtocol)
-                || *e == rustls::Error::AlertReceived(no)
-        });
+    let ours = source.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>());
+    let refused = ours == Some(&rustls::Error::NoApplicationProtocol)
+        || alert_in(&source) == Some(rustls::AlertDescription::NoApplicationProtocol);
     let reset =
         matches!(source.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof);
     if transport == Transport::Http2 && (refused || reset) {

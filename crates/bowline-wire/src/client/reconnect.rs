@@ -1,9 +1,8 @@
 //! An agent's line to its hub, for as long as the agent lives.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{mpsc, watch};
 
 use super::{Backoff, Dialer};
 use crate::{End, Error, Link};
@@ -17,14 +16,14 @@ const STEADY: Duration = Duration::from_secs(10);
 pub enum LinkEvent {
     /// There is a link. It must be read, or its end goes unnoticed.
     Up(Link),
-    /// The link ended.
+    /// The link ended in good order, or was cut from this side.
     Down {
         /// How.
         end: End,
         /// When the next attempt is made.
         retry_in: Duration,
     },
-    /// An attempt failed.
+    /// An attempt failed, or a link ended by an error: the hub's, the line's.
     Failed {
         /// How.
         error: Error,
@@ -37,16 +36,17 @@ pub enum LinkEvent {
 #[derive(Debug)]
 pub struct Reconnector {
     events: mpsc::Receiver<LinkEvent>,
-    poke: Arc<Notify>,
+    /// Pokes are counted, so that one in the middle of an attempt is not lost.
+    pokes: watch::Sender<u64>,
 }
 
 impl Reconnector {
     /// Starts trying, at once.
     pub fn start(dialer: Dialer, backoff: Backoff) -> Self {
         let (sender, events) = mpsc::channel(1);
-        let poke = Arc::new(Notify::new());
-        tokio::spawn(run(dialer, backoff, sender, poke.clone()));
-        Self { events, poke }
+        let (pokes, poked) = watch::channel(0);
+        tokio::spawn(run(dialer, backoff, sender, poked));
+        Self { events, pokes }
     }
 
     /// The next event. May be dropped at any point and called again.
@@ -54,9 +54,10 @@ impl Reconnector {
         self.events.recv().await
     }
 
-    /// Ends the present wait: the network is back, or there is a new certificate.
+    /// The network is back, or there is a new certificate: ends the present wait, or the one that
+    /// would follow the present attempt. A link that is up is left alone.
     pub fn retry_now(&self) {
-        self.poke.notify_waiters();
+        self.pokes.send_modify(|n| *n += 1);
     }
 }
 
@@ -64,11 +65,12 @@ async fn run(
     dialer: Dialer,
     mut backoff: Backoff,
     events: mpsc::Sender<LinkEvent>,
-    poke: Arc<Notify>,
+    mut poked: watch::Receiver<u64>,
 ) {
     // A hub that says goodbye time and again is not being restarted: hurry only once in a row.
     let mut hurried = false;
     loop {
+        poked.mark_unchanged();
         let attempt = tokio::select! {
             attempt = dialer.dial() => attempt,
             () = events.closed() => return,
@@ -90,20 +92,26 @@ async fn run(
                 let hurry = end == End::GoingAway && !hurried;
                 hurried = hurry;
                 let retry_in = if hurry { Duration::ZERO } else { backoff.next_wait() };
-                (LinkEvent::Down { end, retry_in }, retry_in)
+                poked.mark_unchanged();
+                let event = match end {
+                    End::Failed(code, what) => {
+                        LinkEvent::Failed { error: Error::Ended { code, what }, retry_in }
+                    }
+                    end => LinkEvent::Down { end, retry_in },
+                };
+                (event, retry_in)
             }
             Err(error) => {
                 let retry_in = backoff.next_wait();
                 (LinkEvent::Failed { error, retry_in }, retry_in)
             }
         };
-        let poked = poke.notified();
         if events.send(event).await.is_err() {
             return;
         }
         tokio::select! {
             () = tokio::time::sleep(retry_in) => {}
-            () = poked => {}
+            _ = poked.changed() => {}
             () = events.closed() => return,
         }
     }

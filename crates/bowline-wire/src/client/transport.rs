@@ -12,13 +12,14 @@ use tower::Service;
 
 use super::DialerOptions;
 use super::connect::{Io, timed_open};
+use super::trouble::Trouble;
 use crate::error::BoxError;
 use crate::{Error, Transport, websocket};
 
 /// What carries RPCs.
 #[derive(Clone, Debug)]
 pub(super) enum Carrier {
-    Http2(SendRequest<Body>),
+    Http2(SendRequest<Body>, Trouble),
     WebSocket(Arc<WebSockets>),
 }
 
@@ -29,6 +30,7 @@ pub(super) struct WebSockets {
     /// Opened ahead, so that whether the hub can be reached is known before the first RPC.
     pub(super) first: Mutex<Option<Box<dyn Io>>>,
     pub(super) settings: websocket::Settings,
+    pub(super) trouble: Trouble,
 }
 
 impl std::fmt::Debug for WebSockets {
@@ -42,7 +44,10 @@ impl WebSockets {
         let first = self.first.lock().take();
         let io = match first {
             Some(io) => io,
-            None => timed_open(&self.options, &self.hub, Transport::WebSocket).await?.io,
+            None => {
+                let (options, way) = (&self.options, Transport::WebSocket);
+                timed_open(options, &self.hub, way, &self.trouble).await?.io
+            }
         };
         let tls = self.options.tls.is_some();
         websocket::call(io, &self.hub, tls, request, self.settings.clone()).await
@@ -56,20 +61,31 @@ impl Service<Request<Body>> for Carrier {
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         match self {
-            Self::Http2(sender) => sender.poll_ready(cx).map_err(Into::into),
+            // What the library makes of this error does not show that the connection is gone.
+            Self::Http2(sender, trouble) => sender.poll_ready(cx).map_err(|e| {
+                trouble.note(Error::Broken(super::chain(&e).into()));
+                e.into()
+            }),
             Self::WebSocket(_) => Poll::Ready(Ok(())),
         }
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         match self {
-            Self::Http2(sender) => {
+            Self::Http2(sender, _) => {
                 let answer = sender.send_request(request);
                 Box::pin(async move { Ok(answer.await?.map(Body::new)) })
             }
             Self::WebSocket(websockets) => {
                 let websockets = websockets.clone();
-                Box::pin(async move { Ok(websockets.call(request).await?) })
+                Box::pin(async move {
+                    let answer = websockets.call(request).await;
+                    answer.map_err(|error| {
+                        let told = error.chain().into();
+                        websockets.trouble.note(error);
+                        told
+                    })
+                })
             }
         }
     }

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use prost::Message;
 use tonic::Status;
 
-use super::{Closed, Core};
+use super::{Closed, Core, FAILED};
 use crate::proto::eventstreamapi::Event;
 use crate::{Codec, TraceContext};
 
@@ -41,7 +41,6 @@ struct State {
     items: VecDeque<Out>,
     waker: Option<Waker>,
     closed: bool,
-    abandoned: bool,
 }
 
 /// A queue that was long gives its memory back when it is empty.
@@ -65,12 +64,12 @@ impl Queue {
         wake(state);
     }
 
-    /// Takes nothing more, and nothing more goes out: the connection is about to be dropped, and
-    /// the peer shall not take that for an end in good order.
-    pub(crate) fn abandon(&self) {
+    /// Takes nothing more, and nothing more goes out but this.
+    pub(crate) fn last_word(&self, out: Out) {
         let mut state = self.0.lock();
-        (state.closed, state.abandoned) = (true, true);
-        state.items = VecDeque::new();
+        state.closed = true;
+        state.items = VecDeque::from([out]);
+        wake(state);
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -85,7 +84,7 @@ impl Queue {
         if state.items.capacity() > KEPT {
             state.items = VecDeque::new();
         }
-        if state.closed && !state.abandoned {
+        if state.closed {
             return Poll::Ready(None);
         }
         state.waker = Some(cx.waker().clone());
@@ -124,6 +123,13 @@ impl Encoder {
     }
 }
 
+impl Encoder {
+    fn failed(&mut self, status: &Status) -> Event {
+        let why = Bytes::copy_from_slice(status.message().as_bytes());
+        Event { event: Some(self.codec.event(FAILED.into(), why)) }
+    }
+}
+
 impl Drop for Encoder {
     /// The transport is gone: nothing that is sent from now on would go anywhere.
     fn drop(&mut self) {
@@ -151,7 +157,7 @@ impl<G: Unpin> Stream for ServerStream<G> {
     }
 }
 
-/// What a client's `Subscribe` sends. A client cannot send a status: it ends the stream instead.
+/// What a client's `Subscribe` sends. A client cannot send a status: its last word is an event.
 pub(crate) struct ClientStream(Encoder);
 
 impl ClientStream {
@@ -164,6 +170,10 @@ impl Stream for ClientStream {
     type Item = Event;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
-        self.0.poll(cx).map(|event| event.and_then(Result::ok))
+        let next = match self.0.poll(cx) {
+            Poll::Ready(next) => next,
+            Poll::Pending => return Poll::Pending,
+        };
+        Poll::Ready(next.map(|event| event.unwrap_or_else(|status| self.0.failed(&status))))
     }
 }

@@ -11,7 +11,7 @@ use hyper::body::Incoming as HttpBody;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
@@ -20,12 +20,18 @@ use tonic::body::Body;
 use tracing::{debug, warn};
 
 use super::{Shared, services};
+use crate::link::LAST_WORD;
 use crate::{Peer, websocket};
 
 /// A pause after a failed accept: out of file descriptors, most likely.
 const BREATH: Duration = Duration::from_millis(50);
 /// What a connection may buffer for sending, in bytes.
 const SEND_BUFFER: usize = 64 * 1024;
+
+/// How long a peer whose handshake failed may take to read why.
+const HANG_UP: Duration = Duration::from_secs(1);
+/// How many bytes of such a peer are read and dropped meanwhile.
+const UNREAD: usize = 64 * 1024;
 
 /// A connection, as its requests see it.
 pub(super) struct Connection {
@@ -92,16 +98,37 @@ async fn one(
         drop(handshake);
         return serve(tcp, connection(None), shared).await;
     };
-    let shaken = tokio::time::timeout(shared.limits.handshake, tls.accept(tcp));
-    let stream = match shaken.await {
+    let shaken = tls.accept(tcp).into_fallible();
+    let stream = match tokio::time::timeout(shared.limits.handshake, shaken).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return debug!(%remote, %error, "TLS handshake failed"),
+        Ok(Err((error, tcp))) => {
+            drop(handshake);
+            debug!(%remote, %error, "TLS handshake failed");
+            return hang_up(tcp).await;
+        }
         Err(_) => return debug!(%remote, "TLS handshake took too long"),
     };
     drop(handshake);
     let certificates = stream.get_ref().1.peer_certificates();
     let leaf = certificates.and_then(|c| c.first()).map(|c| c.clone().into_owned());
     serve(stream, connection(leaf), shared).await;
+}
+
+/// Ends a connection whose last word, an alert, must arrive: closed with bytes unread, it would be
+/// reset, and a reset may overtake the alert.
+async fn hang_up(mut tcp: TcpStream) {
+    let unread = async {
+        let _ = tcp.shutdown().await;
+        let mut block = [0; 1024];
+        let mut left = UNREAD;
+        while let Ok(n @ 1..) = tcp.read(&mut block).await {
+            left = left.saturating_sub(n);
+            if left == 0 {
+                return;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(HANG_UP, unread).await;
 }
 
 async fn serve<S>(stream: S, connection: Arc<Connection>, shared: Arc<Shared>)
@@ -116,11 +143,13 @@ where
     };
     let serving = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     tokio::pin!(serving);
-    // A connection that asks for nothing costs a slot, so it does not stay.
-    let idle = tokio::time::sleep(shared.limits.handshake);
-    tokio::pin!(idle);
+    // A connection that asks for nothing costs a slot, so it does not stay. One that is cut stays
+    // only until its peer has been told why.
+    let alarm = tokio::time::sleep(shared.limits.handshake);
+    tokio::pin!(alarm);
     let mut watched = true;
     let mut draining = false;
+    let mut cutting = false;
     loop {
         tokio::select! {
             done = &mut serving => {
@@ -129,12 +158,19 @@ where
                 }
                 return;
             }
-            () = cut.cancelled() => return,
+            () = cut.cancelled(), if !cutting => {
+                cutting = true;
+                serving.as_mut().graceful_shutdown();
+                alarm.as_mut().reset(tokio::time::Instant::now() + LAST_WORD);
+            }
             () = shared.draining.cancelled(), if !draining => {
                 draining = true;
                 serving.as_mut().graceful_shutdown();
             }
-            () = &mut idle, if watched => {
+            () = &mut alarm, if watched || cutting => {
+                if cutting {
+                    return;
+                }
                 if !connection.used.load(Ordering::Relaxed) {
                     return debug!(remote = %connection.peer.remote, "connection without request");
                 }

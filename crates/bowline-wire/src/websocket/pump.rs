@@ -19,6 +19,7 @@ use tonic::body::Body;
 use super::framing::{self, Message as Grpc};
 use super::{HttpFrame, Settings};
 use crate::error::BoxError;
+use crate::link::LAST_WORD;
 
 /// A part of an RPC's body: bytes, or at the end trailers.
 pub(super) type Item = Result<HttpFrame, BoxError>;
@@ -52,7 +53,7 @@ pub(super) async fn serve<S, R>(
         write(&mut sink, body, Side::Server, settings, &heard).await
     };
     both(reading, writing, Side::Server, settings).await;
-    let _ = sink.close().await;
+    close(sink).await;
 }
 
 /// Carries an RPC that this side has begun.
@@ -75,7 +76,12 @@ pub(super) async fn run<S>(
         // Nobody reads the answer any more.
         () = gone.closed() => {}
     }
-    let _ = sink.close().await;
+    close(sink).await;
+}
+
+/// Says that it is over, to a peer that may not listen any more.
+async fn close<S: AsyncRead + AsyncWrite + Unpin>(mut sink: Sink<S>) {
+    let _ = tokio::time::timeout(LAST_WORD, sink.close()).await;
 }
 
 /// Until the RPC is over: for a server when it has answered, for a client when it has its answer.
@@ -96,7 +102,13 @@ async fn both(
                 }
                 done.1 = true;
             }
-            () = settings.cut.cancelled() => return,
+            () = settings.cut.cancelled() => {
+                // The last word still goes out.
+                if !done.1 {
+                    let _ = tokio::time::timeout(LAST_WORD, &mut writing).await;
+                }
+                return;
+            }
         }
         if side == Side::Client && done.0 {
             return;

@@ -28,6 +28,30 @@ async fn a_hub_of_another_authority_is_not_trusted() {
     assert_eq!(error.code(), Code::Tls, "{}", error.chain());
 }
 
+/// In TLS 1.3 the hub's no comes after the agent's handshake is done; which of the agent's steps
+/// meets it differs from time to time, what the agent says of it must not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_that_the_hub_does_not_take_is_always_named_as_the_cause() {
+    let pki = Pki::new();
+    let server = hub(&pki);
+    let cases = [
+        (&pki.foreign, ["authority", "join with a token"]),
+        (&pki.expired, ["has expired", "join anew"]),
+    ];
+    for (tls, words) in cases {
+        for preference in [Preference::Auto, Preference::Http2, Preference::WebSocket] {
+            for _ in 0..25 {
+                let mut options = to(server.local_addr.port(), &pki);
+                (options.tls, options.preference) = (Some(tls.clone()), preference);
+                let error = Dialer::new(options).dial().await.unwrap_err();
+                let text = error.chain();
+                assert_eq!(error.code(), Code::Tls, "{preference:?} {text}");
+                assert!(words.iter().all(|w| text.contains(w)), "{preference:?} {text}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn nobody_there_is_a_coded_error() {
     let pki = Pki::new();

@@ -76,18 +76,107 @@ async fn a_link_that_is_cut_is_over_at_both_ends() {
         let dialer = Dialer::new(options);
         let (mut hub, mut agent) = pair(&mut server, &dialer).await;
         assert_eq!(server.handle().cut(&node("a2"), "another"), 0);
-        assert_eq!(server.handle().cut(&node("a1"), "revoked"), 1);
+        assert_eq!(server.handle().cut(&node("a1"), "BL-0302: revoked"), 1);
         let last = tokio::time::timeout(Duration::from_secs(1), agent.inbound.next()).await;
         let error = last.expect("within a second").unwrap().unwrap_err();
-        assert_eq!(error.code(), Code::Broken, "{}", error.chain());
+        assert_eq!(error.code(), Code::Refused, "{}", error.chain());
+        assert!(error.to_string().contains("BL-0302: revoked"), "{error}");
+        assert!(agent.handle.ended().await.error().unwrap().starts_with("W201: "));
         assert_eq!(hub.inbound.next().await.unwrap().unwrap_err().code(), Code::Cut);
-        assert_eq!(hub.handle.ended().await, End::Cut("revoked".into()));
+        assert_eq!(hub.handle.ended().await, End::Cut("BL-0302: revoked".into()));
+        assert_eq!(hub.handle.ended().await.error().unwrap(), "BL-0302: revoked");
         assert!(hub.outbound.send(which("kv")).is_err());
         let (mut hub, mut agent) = pair(&mut server, &dialer).await;
         agent.handle.cut("leaving");
         assert_eq!(agent.inbound.next().await.unwrap().unwrap_err().code(), Code::Cut);
-        assert_eq!(hub.inbound.next().await.unwrap().unwrap_err().code(), Code::Broken);
+        let told = hub.inbound.next().await.unwrap().unwrap_err();
+        assert_eq!(told.code(), Code::Refused, "{}", told.chain());
+        assert!(told.to_string().contains("W202: leaving"), "{told}");
     }
+}
+
+#[tokio::test]
+async fn a_hub_that_sends_nonsense_or_too_much_hears_why_the_agent_left() {
+    let pki = Pki::new();
+    let mut server = hub(&pki);
+    for preference in [Preference::Http2, Preference::WebSocket] {
+        let mut options = to(server.local_addr.port(), &pki);
+        options.preference = preference;
+        options.limits.message = 64 * 1024;
+        let dialer = Dialer::new(options);
+        for (code, large) in [(Code::Malformed, false), (Code::TooLarge, true)] {
+            let (mut hub, mut agent) = pair(&mut server, &dialer).await;
+            if large {
+                hub.outbound.send(noise(100_000)).unwrap();
+            } else {
+                hub.outbound.send_raw("io.bowline.sync.v1.feed", vec![1, 2, 3].into()).unwrap();
+            }
+            let error = agent.inbound.next().await.unwrap().unwrap_err();
+            assert_eq!(error.code(), code, "{}", error.chain());
+            // As a role does it: the link is let go of at once.
+            drop(agent);
+            let told = hub.inbound.next().await.unwrap().unwrap_err();
+            assert_eq!(told.code(), Code::Refused, "{preference:?} {}", told.chain());
+            assert!(told.to_string().contains(code.as_str()), "{preference:?} {told}");
+        }
+    }
+}
+
+/// Whoever watches the line sees the hub's reason, not only that the link is gone.
+#[tokio::test]
+async fn the_reason_of_a_cut_is_an_event_of_the_line() {
+    let pki = Pki::new();
+    let mut server = hub(&pki);
+    let dialer = Dialer::new(to(server.local_addr.port(), &pki));
+    let mut line = Reconnector::start(dialer, Backoff::default());
+    let (hub, event) = tokio::join!(taken(&mut server), line.next());
+    let Some(LinkEvent::Up(mut agent)) = event else { panic!("{event:?}") };
+    let reading = tokio::spawn(async move { while agent.inbound.next().await.is_some() {} });
+    hub.handle.cut("BL-0202: a bare claim");
+    let event = line.next().await;
+    let Some(LinkEvent::Failed { error, .. }) = event else { panic!("{event:?}") };
+    assert_eq!(error.code(), Code::Refused);
+    assert!(error.chain().contains("BL-0202: a bare claim"), "{}", error.chain());
+    reading.await.unwrap();
+}
+
+/// A hub that answers nothing and says when it was reached.
+async fn mute() -> (u16, tokio::sync::mpsc::Receiver<tokio::net::TcpStream>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (tell, reached) = tokio::sync::mpsc::channel(1);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let _ = tell.send(stream).await;
+        }
+    });
+    (port, reached)
+}
+
+#[tokio::test]
+async fn a_poke_during_a_failing_attempt_is_not_lost() {
+    let pki = Pki::new();
+    let (port, mut reached) = mute().await;
+    let mut options = to(port, &pki);
+    options.preference = Preference::WebSocket;
+    let hour = Duration::from_secs(3600);
+    let mut line = Reconnector::start(Dialer::new(options), Backoff::new(hour, hour, || 1.0));
+    for _ in 0..2 {
+        // The attempt is under way; poked in the middle of it, it fails, and is made again at once.
+        let connection = reached.recv().await.unwrap();
+        line.retry_now();
+        drop(connection);
+        let event = line.next().await;
+        let Some(LinkEvent::Failed { retry_in, .. }) = event else { panic!("{event:?}") };
+        assert_eq!(retry_in, hour);
+    }
+    // Not poked: it waits. Poked while it waits: at once.
+    drop(tokio::time::timeout(Duration::from_secs(60), reached.recv()).await.unwrap());
+    assert!(matches!(line.next().await, Some(LinkEvent::Failed { .. })));
+    let again = tokio::time::timeout(Duration::from_millis(200), reached.recv()).await;
+    assert!(again.is_err(), "an attempt that nobody asked for");
+    line.retry_now();
+    reached.recv().await.unwrap();
 }
 
 #[tokio::test]

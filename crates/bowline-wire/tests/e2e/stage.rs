@@ -19,23 +19,35 @@ pub(crate) struct Pki {
     pub(crate) client: Arc<rustls::ClientConfig>,
     /// Trusts the CA but has no certificate.
     pub(crate) stranger: Arc<rustls::ClientConfig>,
+    /// Trusts the CA and shows a certificate of another one.
+    pub(crate) foreign: Arc<rustls::ClientConfig>,
+    /// Trusts the CA and shows a certificate that has expired.
+    pub(crate) expired: Arc<rustls::ClientConfig>,
 }
 
 fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
+fn authority() -> CertifiedIssuer<'static, KeyPair> {
+    let mut ca = CertificateParams::new(vec![]).unwrap();
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(ca, KeyPair::generate().unwrap()).unwrap()
+}
+
+fn leaf(
+    ca: &CertifiedIssuer<'static, KeyPair>,
+    params: CertificateParams,
+) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+    let key = KeyPair::generate().unwrap();
+    let cert: CertificateDer<'static> = params.signed_by(&key, ca).unwrap().into();
+    (vec![cert], PrivateKeyDer::try_from(key.serialize_der()).unwrap())
+}
+
 impl Pki {
     pub(crate) fn new() -> Self {
-        let mut ca = CertificateParams::new(vec![]).unwrap();
-        ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let ca = CertifiedIssuer::self_signed(ca, KeyPair::generate().unwrap()).unwrap();
-        let leaf = |name: &str| {
-            let key = KeyPair::generate().unwrap();
-            let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-            let cert: CertificateDer<'static> = params.signed_by(&key, &ca).unwrap().into();
-            (vec![cert], PrivateKeyDer::try_from(key.serialize_der()).unwrap())
-        };
+        let (ca, other) = (authority(), authority());
+        let leaf = |name: &str| leaf(&ca, CertificateParams::new(vec![name.to_owned()]).unwrap());
         let mut roots = rustls::RootCertStore::empty();
         roots.add(ca.der().clone()).unwrap();
         let roots = Arc::new(roots);
@@ -57,7 +69,13 @@ impl Pki {
                 .with_root_certificates(roots.clone())
         };
         let (chain, key) = leaf("a1");
+        let a1 = || CertificateParams::new(vec!["a1".to_owned()]).unwrap();
+        let mut past = a1();
+        past.not_after = rcgen::date_time_ymd(2001, 1, 1);
+        let with = |(chain, key)| Arc::new(client().with_client_auth_cert(chain, key).unwrap());
         Self {
+            foreign: with(self::leaf(&other, a1())),
+            expired: with(self::leaf(&ca, past)),
             server: Arc::new(server),
             client: Arc::new(client().with_client_auth_cert(chain, key).unwrap()),
             stranger: Arc::new(client().with_no_client_auth()),

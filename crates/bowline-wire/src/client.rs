@@ -399,7 +399,7 @@ fn ascii(text: &str) -> Result<AsciiMetadataValue, Error> {
 }
 
 /// An error and its causes on one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut out = error.to_string();
     let mut next = error.source();
     while let Some(source) = next {

@@ -12,10 +12,11 @@ pub mod codec;
 mod error;
 mod limits;
 mod link;
+pub mod otlp;
 pub mod proto;
 mod server;
 mod skew;
-mod trace;
+pub mod trace;
 pub mod tunnel;
 mod websocket;
 
@@ -33,7 +34,7 @@ pub use link::{
 };
 pub use proto::cloudevents::CloudEvent;
 pub use server::{Incoming, Server, ServerHandle, ServerOptions};
-pub use trace::TraceContext;
+pub use trace::{Span, TraceContext};
 pub use tunnel::{Tunnel, TunnelRequest};
 
 /// The version of the native protocol that this build speaks.

@@ -1,4 +1,15 @@
-//! W3C trace context, as it travels in an event's attributes.
+//! W3C trace context, as it travels in an event's attributes and in HTTP headers; and the spans of
+//! a trace. There are none unless [`crate::otlp::Telemetry`] runs: then, all of this costs a look at
+//! one flag.
+
+pub(crate) mod span;
+
+use std::future::Future;
+
+use bowline_types::NodeId;
+use http::HeaderMap;
+
+pub use span::Span;
 
 use crate::proto::cloudevents::cloud_event_attribute_value::Attr;
 use crate::proto::cloudevents::{CloudEvent, CloudEventAttributeValue};
@@ -32,6 +43,33 @@ impl TraceContext {
         self.state.as_deref()
     }
 
+    /// What the headers of a request say.
+    pub fn of_headers(headers: &HeaderMap) -> Option<Self> {
+        let text = |name| headers.get(name).and_then(|v| v.to_str().ok());
+        Self::new(text(PARENT)?, text(STATE))
+    }
+
+    /// Whether somebody wants to see this trace.
+    pub fn is_sampled(&self) -> bool {
+        self.parent.as_bytes().last().is_some_and(|c| !c.is_multiple_of(2))
+    }
+
+    /// The trace, as 32 hexadecimal digits.
+    pub fn trace_id(&self) -> &str {
+        self.parent.get(3..35).unwrap_or_default()
+    }
+
+    /// The span, as 16 hexadecimal digits.
+    pub fn span_id(&self) -> &str {
+        self.parent.get(36..52).unwrap_or_default()
+    }
+
+    /// A trace that nobody wants to see.
+    fn unwanted() -> Self {
+        let (trace, span) = (rand::random::<u128>() | 1, rand::random::<u64>() | 1);
+        Self { parent: format!("00-{trace:032x}-{span:016x}-00"), state: None }
+    }
+
     pub(crate) fn put(&self, event: &mut CloudEvent) {
         event.attributes.insert(PARENT.into(), text(&self.parent));
         if let Some(state) = &self.state {
@@ -56,14 +94,60 @@ pub(crate) fn text(value: &str) -> CloudEventAttributeValue {
     CloudEventAttributeValue { attr: Some(Attr::CeString(value.into())) }
 }
 
+tokio::task_local! {
+    /// Whose work the present task does.
+    static CURRENT: TraceContext;
+}
+
+/// Whose work the present task does, if telemetry runs and anybody said so.
+pub fn current() -> Option<TraceContext> {
+    if !span::is_on() {
+        return None;
+    }
+    CURRENT.try_with(Clone::clone).ok()
+}
+
+/// Does some work as part of a trace, or as before if there is none.
+pub async fn within<T>(context: Option<TraceContext>, work: impl Future<Output = T>) -> T {
+    match context {
+        Some(context) => CURRENT.scope(context, work).await,
+        None => work.await,
+    }
+}
+
+/// Answers a request under a span of its own: a child of what its headers say, else the first of a
+/// new trace where one is due. `about` says what the request is.
+pub async fn serve<T>(
+    node: &NodeId,
+    headers: &HeaderMap,
+    about: impl FnOnce() -> Vec<(&'static str, String)>,
+    work: impl Future<Output = T>,
+) -> T {
+    if !span::is_on() {
+        return work.await;
+    }
+    let parent = TraceContext::of_headers(headers);
+    let Some(mut span) = Span::begin(node, "request", parent.as_ref()) else {
+        // It is decided: what is done for this request is not looked at.
+        return CURRENT.scope(parent.unwrap_or_else(TraceContext::unwanted), work).await;
+    };
+    about().into_iter().for_each(|(key, value)| span.set(key, value));
+    let done = CURRENT.scope(span.context(), work).await;
+    span.end();
+    done
+}
+
 fn is_parent(text: &str) -> bool {
     let hex = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
+    let none = |part: Option<&str>| part.is_none_or(|p| p.bytes().all(|c| c == b'0'));
     text.len() == 55
         && text.starts_with("00-")
         && text.bytes().enumerate().all(|(at, c)| match at {
             2 | 35 | 52 => c == b'-',
             _ => hex(c),
         })
+        && !none(text.get(3..35))
+        && !none(text.get(36..52))
 }
 
 #[cfg(test)]
@@ -74,8 +158,17 @@ mod tests {
     fn only_a_well_formed_parent_is_a_trace() {
         let good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         assert!(TraceContext::new(good, Some("a=b")).is_some_and(|t| t.state() == Some("a=b")));
-        for bad in ["", "01-0af7", &good[1..], &good.to_uppercase(), &good.replace('-', "_")] {
+        let nobody = format!("00-{}-b7ad6b7169203331-01", "0".repeat(32));
+        for bad in
+            [&nobody, "", "01-0af7", &good[1..], &good.to_uppercase(), &good.replace('-', "_")]
+        {
             assert!(TraceContext::new(bad, None).is_none(), "{bad}");
         }
+        let context = TraceContext::new(good, None).unwrap();
+        assert_eq!(context.trace_id(), "0af7651916cd43dd8448eb211c80319c");
+        assert_eq!(context.span_id(), "b7ad6b7169203331");
+        assert!(context.is_sampled());
+        assert!(!TraceContext::new(&good.replace("-01", "-00"), None).unwrap().is_sampled());
+        assert!(is_parent(TraceContext::unwanted().parent()));
     }
 }

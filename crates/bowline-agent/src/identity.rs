@@ -4,11 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bowline_identity::{
     AgentDir, CertFiles, ClientReload, ClientTls, HeadSigner, JoinToken, NodeKey, TrustBundle,
-    Validity, Versions,
+    Validity, Versions, pem,
 };
 use bowline_types::{NodeId, Wall};
 use bowline_wire::{
@@ -16,8 +14,6 @@ use bowline_wire::{
     RenewRequest,
 };
 use parking_lot::Mutex;
-use rustls_pki_types::CertificateSigningRequestDer;
-use rustls_pki_types::pem::PemObject as _;
 use tracing::{info, warn};
 
 use crate::clock::wall;
@@ -206,33 +202,17 @@ async fn join(dir: &AgentDir, token: &JoinToken, options: &AgentOptions) -> Resu
 
 /// Keeps a grant, if all of it fits; says for whom it is.
 fn accept(dir: &AgentDir, key: &NodeKey, grant: &Grant, now: Wall) -> Result<NodeId, Error> {
-    let text = |list: &[Vec<u8>]| list.iter().map(|der| pem(der)).collect::<String>();
     let bad = |e: &dyn std::fmt::Display| Error::Grant(e.to_string());
-    let trust = TrustBundle::from_pem(&text(&grant.authorities)).map_err(|e| bad(&e))?;
-    let identity = dir.accept(key, &text(&grant.chain), &trust, now).map_err(|e| bad(&e))?;
+    let trust =
+        TrustBundle::from_pem(&pem::encode_chain(&grant.authorities)).map_err(|e| bad(&e))?;
+    let chain = pem::encode_chain(&grant.chain);
+    let identity = dir.accept(key, &chain, &trust, now).map_err(|e| bad(&e))?;
     Ok(identity.me.node)
 }
 
 /// A request for a certificate, as it travels.
 fn request(key: &NodeKey) -> Result<Vec<u8>, Error> {
-    let text = key.csr()?;
-    let der = CertificateSigningRequestDer::from_pem_slice(text.as_bytes());
-    der.map(|der| der.to_vec()).map_err(|e| Error::Grant(e.to_string()))
-}
-
-/// One certificate as PEM.
-fn pem(der: &[u8]) -> String {
-    let body = STANDARD.encode(der);
-    let mut out = String::from("-----BEGIN CERTIFICATE-----\n");
-    let mut rest = body.as_str();
-    while !rest.is_empty() {
-        let (line, tail) = rest.split_at(rest.len().min(64));
-        out.push_str(line);
-        out.push('\n');
-        rest = tail;
-    }
-    out.push_str("-----END CERTIFICATE-----\n");
-    out
+    pem::request(&key.csr()?).map_err(|e| Error::Grant(e.to_string()))
 }
 
 fn remember(data: &Path, hubs: &[String]) {

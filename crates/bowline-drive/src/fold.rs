@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use bowline_sync::{Decision, Status};
-use bowline_types::{Change, LinkId, NodeId, Now, Proposal, ShelfId};
+use bowline_types::{Change, Item, LinkId, NodeId, Now, Proposal, ProposalId, ShelfId, Verdict};
 use bowline_wire::{Counters, LinkHandle, Transport};
 
 /// What happens to links. A local fact, never a record.
@@ -39,6 +39,17 @@ pub enum LinkNews {
     },
 }
 
+/// A proposal as it came in.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// Who asks, by its certificate.
+    pub from: &'a NodeId,
+    /// For what.
+    pub proposal: &'a Proposal,
+    /// Whether it was asked before: in an earlier run of this node, or again after a cut.
+    pub again: bool,
+}
+
 /// A view that follows what can be read. Called on the node's thread, in order: it must be quick,
 /// and whoever is told that a write is done finds it in every fold.
 pub trait Fold: Send {
@@ -48,6 +59,18 @@ pub trait Fold: Send {
     /// A link came or went.
     fn link(&mut self, news: &LinkNews, now: Now) {
         let _ = (news, now);
+    }
+
+    /// A peer asks this node to write. What is returned is committed to this node's own shelves
+    /// in the same batch, whatever becomes of the proposal.
+    fn proposed(&mut self, asked: &Asked<'_>, now: Now) -> Vec<(ShelfId, Vec<Item>)> {
+        let _ = (asked, now);
+        vec![]
+    }
+
+    /// What became of it: durable if it was taken. Told once for each time that it was asked.
+    fn judged(&mut self, id: &ProposalId, verdict: &Verdict, now: Now) {
+        let _ = (id, verdict, now);
     }
 
     /// An own shelf is not as its owner left it; see its status.

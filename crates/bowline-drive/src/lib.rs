@@ -6,9 +6,10 @@ mod fold;
 mod handle;
 mod links;
 mod metrics;
+mod proposals;
 mod run;
 
-pub use fold::{Decider, Fold, LinkNews, NoDecider};
+pub use fold::{Asked, Decider, Fold, LinkNews, NoDecider};
 pub use handle::{Error, Handle, Read};
 pub use metrics::Metrics;
 pub use run::{Drive, Options, start};

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bowline_store::{BackupOptions, Loaded, Manifest, Outcome, Store, Writer};
-use bowline_sync::{Action, Event, Gate, Limits, Node, Sealer, Tag, WriteError};
+use bowline_sync::{Action, Event, Frame, Gate, Limits, Node, Sealer, Tag, WriteError};
 use bowline_types::{
     Change, Cursor, Guard, Item, LinkId, Mono, NodeId, Now, Proposal, ProposalId, Record, ShelfId,
     Slot, Term, Verdict, Wall,
@@ -17,10 +17,11 @@ use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tracing::{error, warn};
 
-use crate::fold::{Decider, Fold, LinkNews};
+use crate::fold::{Asked, Decider, Fold, LinkNews};
 use crate::handle::{Handle, Reading};
 use crate::links::reason;
 use crate::metrics::Metrics;
+use crate::proposals::Proposals;
 
 /// Messages taken in one turn of the loop.
 const TURN: usize = 512;
@@ -141,6 +142,7 @@ pub fn start(options: Options, store: impl Store + 'static) -> Result<Drive, bow
         began: Instant::now(),
     };
     let thread = std::thread::Builder::new()
+        proposals: Proposals::default(),
         .name(format!("bowline-{}", handle.id))
         .spawn(move || {
             let _ends_the_process = Bomb;
@@ -217,6 +219,7 @@ struct LinkEnds {
     handle: LinkHandle,
     up: Instant,
 }
+    peer: NodeId,
 
 struct Runner {
     id: NodeId,
@@ -233,6 +236,7 @@ struct Runner {
 }
 
 impl Runner {
+    proposals: Proposals,
     fn run(mut self, inbox: &Receiver<Message>) {
         self.tell_all();
         loop {
@@ -282,6 +286,9 @@ impl Runner {
 
     /// Lets everything that was promised reach the disk.
     fn stop(mut self, events: Vec<Event>, inbox: &Receiver<Message>) {
+        for (id, verdict) in self.proposals.judged(&self.node) {
+            self.judged(&id, &verdict);
+        }
         self.turn(events);
         for action in self.node.put_by(self.now()) {
             self.act(action);
@@ -339,6 +346,7 @@ impl Runner {
                 let tag = self.wait(Wait::Write(reply));
                 events.push(Event::Write { tag, shelf, guards, items });
             }
+                self.proposed(&event, events);
             Message::Propose { shelf, guards, items, ask, patience, reply } => {
                 if shelf.owner == self.id {
                     self.propose_here(shelf, guards, items, ask, reply, events);
@@ -388,7 +396,8 @@ impl Runner {
         let LinkNews::Up { link, peer, handle, .. } = news else { return };
         self.metrics.links.inc();
         self.metrics.links_total.inc();
-        self.links.insert(link, LinkEnds { outbound, handle, up: Instant::now() });
+        let up = Instant::now();
+        self.links.insert(link, LinkEnds { peer: peer.clone(), outbound, handle, up });
         events.push(Event::LinkUp(link, peer));
     }
 
@@ -401,6 +410,25 @@ impl Runner {
         let news = LinkNews::Down { link, peer };
         self.folds.iter_mut().for_each(|f| f.link(&news, now));
         events.push(Event::LinkDown(link));
+    }
+
+    /// Tells folds of a proposal before the node has it: what they write goes to disk with it.
+    fn proposed(&mut self, event: &Event, events: &mut Vec<Event>) {
+        let Some((link, proposal)) = Proposals::of(event, &self.id) else { return };
+        let Some(from) = self.links.get(&link).map(|l| l.peer.clone()) else { return };
+        let (now, again) = (self.now(), self.proposals.note(&self.node, proposal));
+        let asked = Asked { from: &from, proposal, again };
+        let writes: Vec<_> = self.folds.iter_mut().flat_map(|f| f.proposed(&asked, now)).collect();
+        for (shelf, items) in writes {
+            let tag = Tag(self.next_tag);
+            self.next_tag += 1;
+            events.push(Event::Write { tag, shelf, guards: vec![], items });
+        }
+    }
+
+    fn judged(&mut self, id: &ProposalId, verdict: &Verdict) {
+        let now = self.now();
+        self.folds.iter_mut().for_each(|f| f.judged(id, verdict, now));
     }
 
     /// A proposal to a shelf of this node's own needs no wire, but the same decider.
@@ -459,6 +487,11 @@ impl Runner {
             Action::Wrote(tag, result) => self.wrote(tag, result),
             Action::Judged(tag, verdict) => {
                 if let Some(Wait::Verdict(reply)) = self.waits.remove(&tag) {
+                if let Frame::Verdict { id, verdict } = &frame
+                    && self.proposals.answered(id)
+                {
+                    self.judged(id, verdict);
+                }
                     let _nobody_waits = reply.send(verdict);
                 }
             }

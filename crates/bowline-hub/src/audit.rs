@@ -52,6 +52,34 @@ fn stamp(at: Wall) -> String {
     format!("{:012x}", at.0)
 }
 
+/// A deed as an entry under a key of its own.
+pub(crate) fn written_down(deed: Deed, outcome: Outcome, now: Wall) -> (Key, AuditEntry) {
+    let key = fresh_key(now);
+    let entry = AuditEntry {
+        id: key.to_string(),
+        time: Time(now),
+        who: deed.who,
+        from: deed.from,
+        verb: deed.verb.into(),
+        what: deed.what,
+        agent: deed.agent,
+        outcome,
+        detail: shortened(&deed.detail),
+    };
+    (key, entry)
+}
+
+/// A detail that is not too long.
+pub(crate) fn shortened(detail: &str) -> String {
+    detail.chars().take(DETAIL).collect()
+}
+
+/// An entry as it is committed.
+pub(crate) fn item(key: &Key, entry: &AuditEntry) -> Item {
+    let bytes = serde_json::to_vec(entry).expect("plain data with text keys always encodes");
+    Item::put(key.clone(), Body::new(bytes))
+}
+
 /// An entry that is being written.
 pub(crate) struct Entered {
     key: Key,
@@ -69,39 +97,26 @@ impl Auditor {
 
     /// Enters a deed. Await [`Entered::durable`] beside the write itself.
     pub(crate) async fn enter(&self, deed: Deed, outcome: Outcome) -> Entered {
-        let now = clock::now();
-        let key = fresh_key(now);
-        let mut detail = deed.detail;
-        if detail.len() > DETAIL {
-            detail = detail.chars().take(DETAIL).collect();
-        }
-        let entry = AuditEntry {
-            id: key.to_string(),
-            time: Time(now),
-            who: deed.who,
-            from: deed.from,
-            verb: deed.verb.into(),
-            what: deed.what,
-            agent: deed.agent,
-            outcome,
-            detail,
-        };
+        let (key, entry) = written_down(deed, outcome, clock::now());
         let done = self.queue(&key, &entry).await;
         Entered { key, entry, done }
     }
 
     /// What was entered as done was not: says so under the same key.
     pub(crate) async fn correct(&self, entered: Entered, outcome: Outcome, why: &str) {
-        let detail: String = why.chars().take(DETAIL).collect();
-        let entry = AuditEntry { outcome, detail, ..entered.entry };
+        let entry = AuditEntry { outcome, detail: shortened(why), ..entered.entry };
         let done = self.queue(&entered.key, &entry).await;
         let _stopped = done.await;
     }
 
+    /// Writes an entry again, as it is now; nobody waits for it.
+    pub(crate) async fn amend(&self, key: &Key, entry: &AuditEntry) {
+        drop(self.queue(key, entry).await);
+    }
+
     async fn queue(&self, key: &Key, entry: &AuditEntry) -> oneshot::Receiver<bool> {
-        let bytes = serde_json::to_vec(entry).expect("plain data with text keys always encodes");
         let (done, answer) = oneshot::channel();
-        let item = Item::put(key.clone(), Body::new(bytes));
+        let item = item(key, entry);
         // A hub that ends drops the answer, which says enough.
         let _stopped = self.queue.send((item, done)).await;
         answer

@@ -2,8 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bowline_client::api::{CaView, PkiView, ServerCertificate, Time};
 use bowline_identity::ca::{NODE_LIFE, SERVER_LIFE, request_key};
 use bowline_identity::cert::host_names;
@@ -11,7 +9,7 @@ use bowline_identity::session::SESSION_LIFE;
 use bowline_identity::{
     Ca, CaSet, CertFiles, ClientAuth, Fingerprint, HeadSigner, HubDir, PeerCert, Phase,
     Revocations, ServerReload, TokenError, TokenSigner, TrustBundle, Validity, Versions,
-    peer_identity,
+    peer_identity, pem,
 };
 use bowline_types::{NodeId, Wall};
 use parking_lot::{Mutex, RwLock};
@@ -115,7 +113,7 @@ impl Pki {
 
     /// The key that a request (DER) is for.
     pub(crate) fn request_key(csr: &[u8]) -> Result<Fingerprint, bowline_identity::ca::Error> {
-        request_key(&csr_pem(csr))
+        request_key(&pem::encode_request(csr))
     }
 
     /// Signs a request (DER) for `node`.
@@ -128,8 +126,9 @@ impl Pki {
         // Serial numbers tell by their millisecond whether a certificate is older than a revocation.
         let last = self.last.fetch_max(now.0, Ordering::Relaxed);
         let now = Wall(now.0.max(last));
-        let text = self.set.lock().sign_csr(&csr_pem(csr), node, NODE_LIFE, now)?;
-        let chain = ders(&text);
+        let text = self.set.lock().sign_csr(&pem::encode_request(csr), node, NODE_LIFE, now)?;
+        let chain = pem::certificates(&text).unwrap_or_default();
+        let chain: Vec<_> = chain.iter().map(|der| der.to_vec()).collect();
         let peer = peer_identity(chain.first().map_or(&[][..], |leaf| leaf))?;
         Ok(Signed { chain, peer })
     }
@@ -210,17 +209,4 @@ impl Pki {
         let pair = CertFiles::One(self.dir.server_file()).load().ok()?;
         Some((pair.validity().not_after, self.set.lock().signing().validity().not_after))
     }
-}
-
-/// Requests come as DER; the CA reads PEM.
-fn csr_pem(der: &[u8]) -> String {
-    let body = STANDARD.encode(der);
-    format!("-----BEGIN CERTIFICATE REQUEST-----\n{body}\n-----END CERTIFICATE REQUEST-----\n")
-}
-
-fn ders(pem: &str) -> Vec<Vec<u8>> {
-    use rustls::pki_types::CertificateDer;
-    use rustls::pki_types::pem::PemObject as _;
-    let found = CertificateDer::pem_slice_iter(pem.as_bytes());
-    found.filter_map(Result::ok).map(|der| der.to_vec()).collect()
 }

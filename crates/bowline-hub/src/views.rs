@@ -5,18 +5,21 @@ pub(crate) mod audit;
 pub(crate) mod fleet;
 pub(crate) mod kv;
 pub(crate) mod links;
+pub(crate) mod proposed;
 pub(crate) mod ring;
 pub(crate) mod roster;
 
 use std::sync::Arc;
 
-use bowline_drive::{Fold, LinkNews};
+use bowline_client::api::AuditEntry;
+use bowline_drive::{Asked, Fold, LinkNews};
 use bowline_resources::roster_shelf;
 use bowline_sync::Status;
-use bowline_types::{Change, NodeId, Now, ShelfId};
+use bowline_types::{Change, Item, NodeId, Now, ProposalId, ShelfId, Verdict};
 use tokio::sync::mpsc;
 
 use crate::access::AccessView;
+use crate::shelves;
 use ring::Mark;
 
 /// What the views notice and somebody else must do.
@@ -26,6 +29,8 @@ pub(crate) enum Work {
     Reap(NodeId, bowline_types::Key),
     /// A change of mode may have become possible.
     Settle(NodeId),
+    /// What an agent asked for is decided: its audit entry says so.
+    Amend(bowline_types::Key, Box<AuditEntry>),
 }
 
 /// All views.
@@ -37,6 +42,7 @@ pub(crate) struct Views {
     pub(crate) audit: audit::Audit,
     pub(crate) links: links::Links,
     pub(crate) ring: ring::Ring,
+    pub(crate) proposed: proposed::Proposed,
     work: mpsc::UnboundedSender<Work>,
 }
 
@@ -52,6 +58,7 @@ impl Views {
             audit: audit::Audit::default(),
             links: links::Links::default(),
             ring: ring::Ring::new(),
+            proposed: proposed::Proposed::default(),
             work,
         };
         (Arc::new(views), todo)
@@ -102,6 +109,19 @@ impl Fold for Folder {
         }
         self.settle(&peer);
         self.0.ring.push(now.wall, [Mark::Agent(peer)]);
+    }
+
+    fn proposed(&mut self, asked: &Asked<'_>, now: Now) -> Vec<(ShelfId, Vec<Item>)> {
+        let from = self.0.links.get(asked.from).map(|l| l.remote.ip().to_string());
+        let items = self.0.proposed.take(asked, from, now.wall);
+        // A commit holds as many records as a proposal may have.
+        if items.is_empty() { vec![] } else { vec![(shelves::audit(), items)] }
+    }
+
+    fn judged(&mut self, id: &ProposalId, verdict: &Verdict, _: Now) {
+        for (key, entry) in self.0.proposed.judged(id, verdict) {
+            self.0.todo(Work::Amend(key, Box::new(entry)));
+        }
     }
 
     fn forgot(&mut self, shelf: &ShelfId, status: Status, _: Now) {

@@ -17,7 +17,7 @@ pub enum Error {
 }
 
 /// Every certificate in the text, in order; at least one.
-pub(crate) fn certificates(text: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
+pub fn certificates(text: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
     let found = found.map_err(|error| Error::Damaged(error.to_string()))?;
     if found.is_empty() { Err(Error::Missing("certificate")) } else { Ok(found) }
@@ -36,7 +36,7 @@ pub(crate) fn private_keys(text: &str) -> Result<Vec<PrivateKeyDer<'static>>, Er
 }
 
 /// The DER of the first `CERTIFICATE REQUEST`.
-pub(crate) fn request(text: &str) -> Result<Vec<u8>, Error> {
+pub fn request(text: &str) -> Result<Vec<u8>, Error> {
     use rustls::pki_types::CertificateSigningRequestDer as Csr;
     use rustls::pki_types::pem::Error as Pem;
     Csr::from_pem_slice(text.as_bytes()).map(|csr| csr.to_vec()).map_err(|error| match error {
@@ -46,8 +46,18 @@ pub(crate) fn request(text: &str) -> Result<Vec<u8>, Error> {
 }
 
 /// One certificate as PEM.
-pub(crate) fn encode_certificate(der: &[u8]) -> String {
+pub fn encode_certificate(der: &[u8]) -> String {
     encode("CERTIFICATE", der)
+}
+
+/// Certificates as they travel, as PEM in the same order.
+pub fn encode_chain(ders: &[Vec<u8>]) -> String {
+    ders.iter().map(|der| encode_certificate(der)).collect()
+}
+
+/// A request for a certificate as PEM.
+pub fn encode_request(der: &[u8]) -> String {
+    encode("CERTIFICATE REQUEST", der)
 }
 
 /// One PKCS#8 private key as PEM.

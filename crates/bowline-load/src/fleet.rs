@@ -1,11 +1,14 @@
-//! Who the simulated agents are: certificates that the loader signs itself with the hub's CA.
+//! Who the simulated agents are: certificates that the loader signs itself with the hub's CA, or
+//! that a running hub gave them when they joined.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bowline_identity::{
-    CaSet, ClientTls, HeadSigner, HubDir, NodeKey, Pair, TrustBundle, Versions, ca, dir, key, tls,
+    CaSet, ClientTls, HeadSigner, HubDir, NodeKey, Pair, TrustBundle, Versions, ca, dir, join, key,
+    pem, tls, trust,
 };
 use bowline_resources::{Certificate, Mode, RosterEntry};
 use bowline_sync::Sealer;
@@ -35,6 +38,24 @@ pub enum Error {
     /// The prefix of the names.
     #[error("naming an agent")]
     Name(#[from] BadName),
+    /// A join token.
+    #[error("reading a join token")]
+    Token(#[from] join::Error),
+    /// A hub did not let an agent in.
+    #[error("{0} could not join")]
+    Join(NodeId, #[source] bowline_wire::Error),
+    /// What the hub gave is not what it should be.
+    #[error("reading what the hub granted")]
+    Grant(#[from] pem::Error),
+    /// Whom to trust, according to the hub.
+    #[error("reading whom the hub says to trust")]
+    Trust(#[from] trust::Error),
+    /// A join token that names no hub.
+    #[error("the join token does not say where the hub is")]
+    Nowhere,
+    /// Nobody is to join.
+    #[error("a fleet has at least one agent")]
+    Empty,
     /// It did not happen in time.
     #[error("{done} of {of} agents were {what} after {seconds} s{note}")]
     Late {
@@ -58,15 +79,24 @@ pub struct Fleet {
     keys: Arc<Keys>,
 }
 
-struct Keys {
-    ca: CaSet,
-    csr: String,
-    key_pem: String,
-    trust: TrustBundle,
-    head: HeadSigner,
-    head_public: Vec<u8>,
-    hub_head: Vec<u8>,
-    made: Wall,
+pub(crate) struct Keys {
+    pub(crate) papers: Papers,
+    pub(crate) csr: String,
+    pub(crate) key_pem: String,
+    pub(crate) trust: TrustBundle,
+    pub(crate) head: HeadSigner,
+    pub(crate) head_public: Vec<u8>,
+    /// The key of the hub's heads, where its folder is known.
+    pub(crate) hub_head: Option<Vec<u8>>,
+    pub(crate) made: Wall,
+}
+
+/// Where certificates come from.
+pub(crate) enum Papers {
+    /// Signed here when one is needed.
+    Signed(Box<CaSet>),
+    /// Given by the hub, as PEM.
+    Granted(BTreeMap<NodeId, String>),
 }
 
 impl std::fmt::Debug for Fleet {
@@ -86,15 +116,19 @@ impl Fleet {
         let head = HeadSigner::generate()?;
         let keys = Keys {
             trust: ca.bundle(),
-            ca,
+            papers: Papers::Signed(Box::new(ca)),
             csr: key.csr()?,
             key_pem: key.to_pem(),
             head_public: head.public(),
             head,
-            hub_head: hub.head_signer()?.public(),
+            hub_head: Some(hub.head_signer()?.public()),
             made: now(),
         };
-        Ok(Self { names: names?.into(), keys: Arc::new(keys) })
+        Ok(Self::of(names?, keys))
+    }
+
+    pub(crate) fn of(names: Vec<NodeId>, keys: Keys) -> Self {
+        Self { names: names.into(), keys: Arc::new(keys) }
     }
 
     /// The first `count` of them, and the rest.
@@ -133,8 +167,13 @@ impl Fleet {
     /// What an agent shows, and whom it trusts.
     pub fn tls(&self, name: &NodeId) -> Result<ClientTls, Error> {
         let keys = &self.keys;
-        let cert = keys.ca.sign_csr(&keys.csr, name, ca::NODE_LIFE, now());
-        let cert = cert.map_err(|e| Error::Sign(name.clone(), e))?;
+        let cert = match &keys.papers {
+            Papers::Signed(ca) => {
+                let cert = ca.sign_csr(&keys.csr, name, ca::NODE_LIFE, now());
+                cert.map_err(|e| Error::Sign(name.clone(), e))?
+            }
+            Papers::Granted(certs) => certs.get(name).cloned().unwrap_or_default(),
+        };
         let pair = Pair::from_pems(&cert, &keys.key_pem)?;
         Ok(ClientTls::new(Some(&pair), &keys.trust, Versions::Tls13)?)
     }
@@ -153,10 +192,12 @@ impl Sealer for Shared {
     }
 
     fn verify(&self, _: &NodeId, owner: &NodeId, message: &[u8], signature: &Signature) -> bool {
-        // All agents sign with one key.
-        let own = self.0.head_public.as_slice();
-        let key = if *owner == NodeId::hub() { &self.0.hub_head } else { own };
-        HeadSigner::verify(key, message, &signature.0)
+        // All agents sign with one key. A hub's own word, over its own link, needs no proof.
+        let key = match *owner == NodeId::hub() {
+            true => self.0.hub_head.as_ref(),
+            false => Some(&self.0.head_public),
+        };
+        key.is_some_and(|key| HeadSigner::verify(key, message, &signature.0))
     }
 }
 

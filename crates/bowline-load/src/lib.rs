@@ -7,6 +7,7 @@
 
 mod agent;
 mod fleet;
+mod joining;
 mod load;
 mod meter;
 mod run;

@@ -29,6 +29,13 @@ impl Setup {
         let patience = Duration::from_secs(20);
         Self { hub: hub.into(), server_name: None, patience, ramp: 256 }
     }
+
+    /// The usual, to where a join token says that the hub is.
+    pub fn of_token(token: &str) -> Result<Self, Error> {
+        let token: bowline_identity::JoinToken = token.parse()?;
+        let hub = token.hubs.into_iter().next().ok_or(Error::Nowhere)?;
+        Ok(Self::new(hub))
+    }
 }
 
 /// How long to wait for a fleet, and whom to tell meanwhile.
@@ -44,6 +51,7 @@ pub struct Load {
     meter: Arc<Meter>,
     work: watch::Sender<Work>,
     agents: u64,
+    pool: Pool,
 }
 
 impl std::fmt::Debug for Load {
@@ -63,10 +71,10 @@ impl Load {
         let meter = Arc::new(Meter::default());
         let (sender, receiver) = watch::channel(work);
         let agents = fleet.len() as u64;
-        let pool = Pool::new();
-        let shared = Arc::new(Shared { fleet, setup, meter: meter.clone(), pool });
+        let pool = Pool::default();
+        let shared = Arc::new(Shared { fleet, setup, meter: meter.clone(), pool: pool.clone() });
         tokio::spawn(ramp(shared, receiver));
-        Self { meter, work: sender, agents }
+        Self { meter, work: sender, agents, pool }
     }
 
     /// What it counts.
@@ -76,6 +84,10 @@ impl Load {
 
     /// Gives every agent other work.
     pub fn set(&self, work: Work) {
+        if matches!(work, Work::Flood(_)) {
+            // Before the work begins: it takes a while, and must not be what is measured.
+            self.pool.prepare();
+        }
         self.work.send_replace(work);
     }
 
@@ -122,6 +134,19 @@ impl Load {
         let all = self.agents;
         let back = |s: &Seen| s.synced == all && s.opened >= before + all;
         self.until("back in sync", patience, back, |s| s.synced).await
+    }
+}
+
+/// How long agents may take to close their lines.
+const LEAVE: Duration = Duration::from_secs(5);
+
+impl Load {
+    /// Ends the fleet in good order: lines are closed, not broken.
+    pub async fn leave(self) {
+        self.set(Work::Away);
+        let mut patience = Patience { most: LEAVE, progress: &mut |_| {} };
+        // One that does not go is cut off when this is dropped.
+        let _late = self.until("away", &mut patience, |s| s.up == 0, |s| s.up).await;
     }
 }
 

@@ -1,6 +1,5 @@
 //! One run from begin to end, for those who want a figure and not a fleet.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -10,17 +9,14 @@ use crate::load::{Load, Patience, Setup};
 use crate::meter::Seen;
 use crate::work::Work;
 
+/// How often progress is told while the fleet works.
+const TELL: Duration = Duration::from_millis(500);
+
 /// What to run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The hub's identity folder: its CA signs the agents' certificates.
-    pub identity: PathBuf,
     /// How agents reach the hub.
     pub setup: Setup,
-    /// How agents are named: `prefix-00000` and on.
-    pub prefix: String,
-    /// How many.
-    pub agents: usize,
     /// What they do.
     pub work: Work,
     /// For how long, once all are connected.
@@ -31,6 +27,7 @@ pub struct Options {
 
 /// What came of it.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Report {
     /// How many agents.
     pub agents: usize,
@@ -44,29 +41,33 @@ pub struct Report {
     pub seen: Seen,
 }
 
-/// Connects a fleet, lets it work, and says what came of it. `register` enters the fleet in the
-/// hub's roster; `progress` is called twice a second.
-pub async fn run<F: Future<Output = Result<(), Error>>>(
+/// Connects a fleet that the hub knows, lets it work, and says what came of it. `progress` is
+/// called twice a second.
+pub async fn run(
+    fleet: Fleet,
     options: Options,
-    register: impl FnOnce(Fleet) -> F,
     progress: &mut dyn FnMut(&Seen),
 ) -> Result<Report, Error> {
-    let fleet = Fleet::make(&options.identity, &options.prefix, options.agents)?;
-    register(fleet.clone()).await?;
+    let agents = fleet.len();
     let load = Load::start(fleet, options.setup, Work::Idle);
     let mut patience = Patience { most: options.patience, progress };
     let connected = load.synced(&mut patience).await?;
-    let (before, began) = (load.meter().seen(), Instant::now());
     load.set(options.work);
-    while began.elapsed() < options.lasting {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+    let (before, began) = (load.meter().seen(), Instant::now());
+    let floods = matches!(options.work, Work::Flood(_));
+    // A figure of nothing at all would be of a machine that had no time for us.
+    let nothing_yet = || floods && load.meter().seen().acked == before.acked;
+    while began.elapsed() < options.lasting || (nothing_yet() && began.elapsed() < options.patience)
+    {
+        tokio::time::sleep(TELL.min(options.lasting)).await;
         (patience.progress)(&load.meter().seen());
     }
     let (seen, worked) = (load.meter().seen(), began.elapsed().as_secs_f64());
+    load.leave().await;
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
     let acked = (seen.acked - before.acked) as f64;
     Ok(Report {
-        agents: options.agents,
+        agents,
         connect_seconds: connected.as_secs_f64(),
         work_seconds: worked,
         acked_per_second: acked / worked,

@@ -1,7 +1,7 @@
 //! What simulated agents do while they are connected.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bowline_resources::{Health, Observed, Of, Sync};
 use bowline_types::{Body, Change, Item, Key, Wall};
@@ -48,10 +48,13 @@ impl Default for Flood {
 }
 
 /// What reports are made of, shared by all agents: text that does not compress well, and keys.
-#[derive(Clone)]
-pub(crate) struct Pool {
+/// Made when reports are to be written: fleets that write none do not wait for it.
+#[derive(Clone, Default)]
+pub(crate) struct Pool(Arc<OnceLock<Stock>>);
+
+struct Stock {
     text: Bytes,
-    keys: Arc<[Key]>,
+    keys: Vec<Key>,
 }
 
 impl Pool {
@@ -60,17 +63,25 @@ impl Pool {
     /// Keys that are made once.
     const KEYS: usize = 10_000;
 
-    pub(crate) fn new() -> Self {
+    pub(crate) fn prepare(&self) {
+        self.stock();
+    }
+
+    fn stock(&self) -> &Stock {
+        self.0.get_or_init(Self::make)
+    }
+
+    fn make() -> Stock {
         const TEXT: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .";
         let mut random = rand::rngs::StdRng::seed_from_u64(7);
         let text: Vec<u8> =
             (0..Self::LEN).map(|_| TEXT[random.random_range(0..TEXT.len())]).collect();
-        Self { text: text.into(), keys: (0..Self::KEYS).map(key).collect() }
+        Stock { text: text.into(), keys: (0..Self::KEYS).map(key).collect() }
     }
 
     /// The key of an agent's object.
     pub(crate) fn key(&self, number: usize) -> Key {
-        self.keys.get(number).cloned().unwrap_or_else(|| key(number))
+        self.stock().keys.get(number).cloned().unwrap_or_else(|| key(number))
     }
 
     /// A report of `bytes` bytes, unlike any other. Written by hand: at 200,000 a second the
@@ -85,7 +96,7 @@ impl Pool {
         );
         let fill = bytes.saturating_sub(report.len() + tail.len()).min(Self::LEN / 2);
         let at = usize::try_from(number).unwrap_or(0).wrapping_mul(7919) % (Self::LEN - fill);
-        report.push_str(std::str::from_utf8(&self.text[at..at + fill]).unwrap_or_default());
+        report.push_str(std::str::from_utf8(&self.stock().text[at..at + fill]).unwrap_or_default());
         report.push_str(&tail);
         Body::new(report.into_bytes())
     }
@@ -120,7 +131,7 @@ mod tests {
 
     #[test]
     fn reports_are_as_long_as_asked_and_as_the_hub_reads_them() {
-        let pool = Pool::new();
+        let pool = Pool::default();
         for number in [0, 7, 123_456_789] {
             let body = pool.report(number, Wall(1_794_787_200_000), 500);
             assert_eq!(body.bytes.len(), 500);

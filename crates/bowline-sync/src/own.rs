@@ -116,6 +116,11 @@ pub struct Own {
 }
 
 impl Own {
+    /// What became of a proposal, as far as it is on disk and not settled.
+    pub fn verdict(&self, id: &ProposalId) -> Option<&Verdict> {
+        self.verdicts.get(id)
+    }
+
     pub(crate) fn open(
         id: ShelfId,
         plan: Plan,

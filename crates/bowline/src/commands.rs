@@ -7,6 +7,7 @@ mod agent;
 mod agents;
 mod apply;
 mod backup;
+mod bench;
 mod completion;
 mod delete;
 mod describe;
@@ -90,6 +91,8 @@ enum Command {
     /// Say in words what is wrong
     Doctor(doctor::Doctor),
     /// Run random schedules of faults against the replication core
+    /// Put load on a hub with simulated agents, and measure
+    Bench(bench::Bench),
     Sim(sim::Sim),
     /// Print versions
     Version(version::Version),
@@ -106,6 +109,7 @@ impl Cli {
             Command::Hub(hub) => hub.run(connection),
             Command::Agent(agent) => agent.run(connection),
             Command::Sim(sim) => sim.run(),
+            Command::Bench(bench) => bench.run(connection),
             Command::Get(get) => block_on(get.run(connection)),
             Command::Describe(describe) => block_on(describe.run(connection)),
             Command::Apply(apply) => block_on(apply.run(connection)),

@@ -74,6 +74,25 @@ impl Connection {
         Ok(Client::new(self.config(context)?)?)
     }
 
+    /// Trusts these authorities, as PEM, from now on: the context's server has just named them, and
+    /// may show a certificate of a new one the next time.
+    pub fn trust(&self, bundle: &str) -> Outcome {
+        if self.ca.is_some() || self.server.is_some() || self.at_agent.is_some() {
+            return Ok(());
+        }
+        let path = self.context_path();
+        let mut file = File::read(&path)?;
+        let Some(mut context) = file.pick(self.context.as_deref()).cloned() else { return Ok(()) };
+        if context.authorities()?.is_some_and(|known| known == bundle.as_bytes()) {
+            return Ok(());
+        }
+        (context.ca, context.ca_file) = (Some(bundle.to_owned()), None);
+        let current = file.current.clone();
+        file.set(context);
+        file.current = current;
+        file.write(&path).map_err(|e| Failure::new(format!("writing {}: {e}", path.display())))
+    }
+
     /// Where the context file is.
     pub fn context_path(&self) -> PathBuf {
         context::path(self.data.as_deref(), |name| std::env::var(name).ok())

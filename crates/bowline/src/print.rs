@@ -111,16 +111,20 @@ impl Progress {
 
     /// Tells how far it is, now and then.
     pub fn at(&mut self, done: u64, of: Option<u64>) {
+        let mib = |bytes: u64| bytes / (1 << 20);
+        self.say(&match of.filter(|of| *of > 0) {
+            Some(of) => format!("{:3} %", done * 100 / of),
+            None => format!("{} MiB", mib(done)),
+        });
+    }
+
+    /// Tells it in words, now and then.
+    pub fn say(&mut self, how: &str) {
         if !self.enabled || self.shown.elapsed().as_millis() < 100 {
             return;
         }
         self.shown = std::time::Instant::now();
-        let mib = |bytes: u64| bytes / (1 << 20);
-        let text = match of.filter(|of| *of > 0) {
-            Some(of) => format!("{} {:3} %", self.what, done * 100 / of),
-            None => format!("{} {} MiB", self.what, mib(done)),
-        };
-        note(&format!("\r{text}\x1b[K"));
+        note(&format!("\r{} {how}\x1b[K", self.what));
     }
 }
 

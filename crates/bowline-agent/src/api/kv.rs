@@ -43,7 +43,8 @@ pub(super) async fn put(
 ) -> Result<Json<KvEntry>, Fault> {
     let bytes = body.map_err(too_large)?;
     let (key, query) = (valid(&key)?, query(asked)?);
-    let item = Item::put(key.clone(), bowline_types::Body::new(bytes.clone()));
+    let value = bowline_types::Body { bytes: bytes.clone(), secret: query.secret };
+    let item = Item::put(key.clone(), value);
     let rev = api.propose(&key, item, query.cas).await?;
     // It is in the copy, unless this agent does not hold that part, or somebody was faster since.
     let entry = api.kv.get(key.as_str()).filter(|e| e.rev >= rev);

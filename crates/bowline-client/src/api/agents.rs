@@ -27,6 +27,9 @@ pub struct AgentView {
     /// Marks to select by.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// The only parts of key/value that it may copy and write; empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kv_prefixes: Vec<String>,
     /// When it was entered in the roster.
     pub created: Time,
     /// Whether its link is up.
@@ -111,6 +114,9 @@ pub struct AgentCreate {
     /// Marks to select by.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
+    /// The only parts of key/value that it may copy and write; empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kv_prefixes: Vec<String>,
 }
 
 /// `PUT /agents/{name}/mode`.

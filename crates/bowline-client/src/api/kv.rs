@@ -61,6 +61,9 @@ pub struct KvQuery {
     /// Put and delete: only if the key is at this rev; 0: only if it is not there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cas: Option<u64>,
+    /// Put: the value is a secret; sealed on disk, and hidden from viewers.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub secret: bool,
     /// At most so many items.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,

@@ -100,6 +100,8 @@ pub struct TokenView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
+    /// An agent asked for it; what became of it is not known yet.
+    Asked,
     /// It was done.
     Done,
     /// The role did not allow it.
@@ -111,6 +113,7 @@ pub enum Outcome {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
+            Self::Asked => "asked",
             Self::Done => "done",
             Self::Denied => "denied",
             Self::Failed => "failed",

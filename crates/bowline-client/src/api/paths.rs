@@ -25,6 +25,12 @@ pub const JOIN_TOKENS: &str = "/join-tokens";
 pub const PKI: &str = "/pki";
 /// A new authority: `POST`.
 pub const PKI_ROTATE: &str = "/pki/rotate";
+/// Lets the announced authority sign: `POST`.
+pub const PKI_PROMOTE: &str = "/pki/promote";
+/// Ends the trust in the old authority: `POST`.
+pub const PKI_RETIRE: &str = "/pki/retire";
+/// Takes an announced authority back: `POST`.
+pub const PKI_ABANDON: &str = "/pki/abandon";
 /// Shelves and copies: `GET`.
 pub const SHELVES: &str = "/shelves";
 /// A consistent copy of the store: `GET`, as bytes.

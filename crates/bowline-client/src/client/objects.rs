@@ -103,8 +103,22 @@ impl Client {
         value: Bytes,
         cas: Option<u64>,
     ) -> Result<KvEntry, Error> {
-        let call = Call::default().query(&KvQuery { cas, ..KvQuery::default() });
-        let call = call.bytes(value, "application/octet-stream");
+        self.kv_write(key, value, &KvQuery { cas, ..KvQuery::default() }).await
+    }
+
+    /// Writes a key whose value is a secret: sealed on disk, hidden from viewers.
+    pub async fn kv_put_secret(
+        &self,
+        key: &str,
+        value: Bytes,
+        cas: Option<u64>,
+    ) -> Result<KvEntry, Error> {
+        let query = KvQuery { cas, secret: true, ..KvQuery::default() };
+        self.kv_write(key, value, &query).await
+    }
+
+    async fn kv_write(&self, key: &str, value: Bytes, query: &KvQuery) -> Result<KvEntry, Error> {
+        let call = Call::default().query(query).bytes(value, "application/octet-stream");
         self.call(Method::PUT, &paths::kv(key), call).await.map(|w| w.value)
     }
 

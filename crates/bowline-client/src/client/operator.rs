@@ -43,6 +43,21 @@ impl Client {
         self.post(paths::PKI_ROTATE, rotate).await
     }
 
+    /// Lets the announced authority sign, now.
+    pub async fn promote_pki(&self) -> Result<PkiView, Error> {
+        self.post(paths::PKI_PROMOTE, &Done {}).await
+    }
+
+    /// Ends the trust in the old authority, now.
+    pub async fn retire_pki(&self) -> Result<PkiView, Error> {
+        self.post(paths::PKI_RETIRE, &Done {}).await
+    }
+
+    /// Takes an announced authority back.
+    pub async fn abandon_pki(&self) -> Result<PkiView, Error> {
+        self.post(paths::PKI_ABANDON, &Done {}).await
+    }
+
     /// The node's shelves and copies.
     pub async fn shelves(&self) -> Result<List<ShelfView>, Error> {
         self.get(paths::SHELVES, &()).await

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, post, put};
 use bowline_client::api::{AgentCreate, List, ModeChange, Revoke, Role};
 use bowline_resources::{LabelSelector, RosterEntry, roster_shelf};
-use bowline_types::{Guard, Item, NodeId};
+use bowline_types::{Guard, Item, NodeId, Prefix};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::json;
@@ -42,7 +42,9 @@ pub(super) fn routes(routes: Routes) -> Routes {
         "objects": {"total": 1, "synced": 1, "healthy": 1, "degraded": 0, "held": 0},
     });
     let page = json!({"items": [one], "continue": "alpha", "cursor": "0a1b2c3d-7"});
-    let new = json!({"name": "alpha", "mode": "managed", "labels": {"env": "prod"}});
+    let new = json!({
+        "name": "alpha", "mode": "managed", "labels": {"env": "prod"}, "kvPrefixes": ["site/a/"],
+    });
     let routes = routes
         .on(
             Doc::get("/agents", "Agents, by name")
@@ -132,9 +134,13 @@ async fn create(
     if name == NodeId::hub() {
         return Err(Code::Invalid.because("the name hub is the hub's"));
     }
+    for prefix in &new.kv_prefixes {
+        Prefix::new(prefix).map_err(|e| Code::Invalid.because(format!("kvPrefixes: {e}")))?;
+    }
     let entry = RosterEntry {
         rules: new.rules,
         labels: new.labels,
+        kv_prefixes: new.kv_prefixes,
         ..RosterEntry::new(name, new.mode, clock::now())
     };
     let deed = Deed { detail: entry.mode.to_string(), ..deed(&caller, "agent.create", &new.name) };

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use axum::extract::State as Shared;
 use axum::response::Response;
 use axum::routing::{delete, get, put};
-use bowline_client::api::{Deleted, KvEntry, List, Role};
+use bowline_client::api::{Deleted, KvEntry, KvQuery, List, Role};
 use bowline_types::{Body, Guard, Item, Key, Record};
 use http::StatusCode;
-use serde::Deserialize;
 use serde_json::json;
 
 use super::caller::Caller;
@@ -19,18 +18,6 @@ use crate::audit::Deed;
 use crate::problem::{Code, Fault};
 use crate::shelves;
 use crate::state::State;
-
-/// The query of a key: [`bowline_client::api::KvQuery`], and whether the value is a secret.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Query {
-    prefix: Option<String>,
-    cas: Option<u64>,
-    limit: Option<usize>,
-    #[serde(rename = "continue")]
-    from: Option<String>,
-    secret: bool,
-}
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let entry = json!(KvEntry::new("site/name", b"north", 3, 7));
@@ -68,7 +55,7 @@ pub(super) fn entry(record: &Record, reveal: bool) -> Option<KvEntry> {
 async fn list(
     caller: Caller,
     Shared(state): Shared<Arc<State>>,
-    Params(query): Params<Query>,
+    Params(query): Params<KvQuery>,
 ) -> Result<Response, Fault> {
     caller.fleet(Role::Viewer, "kv.get", "")?;
     let cursor = Some(state.views.ring.now());
@@ -98,7 +85,7 @@ async fn write(
     caller: Caller,
     Shared(state): Shared<Arc<State>>,
     At(key): At<String>,
-    Params(query): Params<Query>,
+    Params(query): Params<KvQuery>,
     Raw(value): Raw,
 ) -> Result<Response, Fault> {
     caller.fleet(Role::Operator, "kv.put", &key)?;
@@ -118,7 +105,7 @@ async fn remove(
     caller: Caller,
     Shared(state): Shared<Arc<State>>,
     At(key): At<String>,
-    Params(query): Params<Query>,
+    Params(query): Params<KvQuery>,
 ) -> Result<Response, Fault> {
     caller.fleet(Role::Operator, "kv.delete", &key)?;
     let missing = || Code::NoKey.because(format!("{key:?}"));

@@ -3,19 +3,20 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use base64::Engine as _;
 use bowline_drive::{Decider, Drive, Handle, Options};
-use bowline_identity::{AgentDir, ClientTls, HeadSigner, JoinToken, TrustBundle, Versions};
+use bowline_identity::{AgentDir, ClientTls, HeadSigner, JoinToken, TrustBundle, Versions, pem};
 use bowline_resources::{
-    Desired, Health, Observed, Of, OperationRequest, OperationState, Owner, RosterEntry, Sync,
-    desired_shelf, observed_shelf, roster_shelf,
+    Desired, Health, Mode, Observed, Of, OperationRequest, OperationState, Owner, RosterEntry,
+    Sync, desired_shelf, observed_shelf, roster_shelf,
 };
 use bowline_store::Sqlite;
 use bowline_sync::{Decision, Open, Plan, Recovery, Sealer};
 use bowline_types::{
-    Interest, Item, NodeId, Now, Prefix, Proposal, ShelfId, Signature, Verdict, Wall,
+    Guard, Interest, Item, NodeId, Now, Prefix, Proposal, ShelfId, Signature, Verdict, Wall,
 };
 use bowline_wire::{AuthRequest, Dialer, DialerOptions, Error, Grant, JoinRequest, Link, tunnel};
+
+use crate::stage::Stage;
 
 pub(crate) fn now() -> Wall {
     Wall(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64)
@@ -64,27 +65,17 @@ pub(crate) async fn join(dir: &std::path::Path, token: &str) -> Result<Grant, Er
     let credentials = Arc::new(AuthRequest::default());
     let mut options = DialerOptions::new(name, token.hubs[0].clone(), credentials);
     options.tls = Some(tls.config());
-    let csr = keys.node.csr().unwrap();
-    let body: String = csr.lines().filter(|l| !l.starts_with("-----")).collect();
     let request = JoinRequest {
         token_id: token.id,
         token_secret: token.secret.into_bytes(),
-        csr: base64::engine::general_purpose::STANDARD.decode(body).unwrap(),
+        csr: pem::request(&keys.node.csr().unwrap()).unwrap(),
         head_key: keys.head.public(),
         agent_version: "test".into(),
     };
     let grant = Dialer::new(options).join(request).await?;
-    let trust = TrustBundle::from_pem(&pem(&grant.authorities)).unwrap();
-    dir.accept(&keys.node, &pem(&grant.chain), &trust, now()).unwrap();
+    let trust = TrustBundle::from_pem(&pem::encode_chain(&grant.authorities)).unwrap();
+    dir.accept(&keys.node, &pem::encode_chain(&grant.chain), &trust, now()).unwrap();
     Ok(grant)
-}
-
-fn pem(ders: &[Vec<u8>]) -> String {
-    let one = |der: &Vec<u8>| {
-        let body = base64::engine::general_purpose::STANDARD.encode(der);
-        format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n")
-    };
-    ders.iter().map(one).collect()
 }
 
 /// A dialer with the certificate that was kept in `dir`.
@@ -96,6 +87,14 @@ pub(crate) fn dialer(dir: &std::path::Path, hub: u16) -> Dialer {
     let mut options = DialerOptions::new(identity.me.node, hub, Arc::new(auth));
     options.tls = Some(tls.config());
     Dialer::new(options)
+}
+
+/// `alpha`, joined and connected.
+pub(crate) async fn connected(stage: &Stage, home: &std::path::Path, mode: Mode) -> Agent {
+    join(home, &stage.join_token("alpha", mode).await).await.unwrap();
+    let agent = Agent::start(home, stage.hub.addresses.agents.port());
+    agent.connect().await.unwrap();
+    agent
 }
 
 impl Agent {
@@ -168,10 +167,20 @@ impl Agent {
 
     /// Asks the hub to write a key.
     pub(crate) async fn propose_kv(&self, key: &str, value: &'static str) -> Verdict {
+        self.propose(key, value, vec![]).await
+    }
+
+    /// Asks the hub to write a key, if it is at a rev.
+    pub(crate) async fn propose_kv_at(&self, key: &str, value: &'static str, rev: u64) -> Verdict {
+        let guard = Guard { key: bowline_types::Key::new(key).unwrap(), at: Some(rev) };
+        self.propose(key, value, vec![guard]).await
+    }
+
+    async fn propose(&self, key: &str, value: &'static str, guards: Vec<Guard>) -> Verdict {
         let key = bowline_types::Key::new(key).unwrap();
         let item = Item::put(key, bowline_types::Body::new(value));
         let patience = Duration::from_secs(10);
-        self.handle.propose(&kv(), vec![], vec![item], None, patience).await.unwrap()
+        self.handle.propose(&kv(), guards, vec![item], None, patience).await.unwrap()
     }
 }
 

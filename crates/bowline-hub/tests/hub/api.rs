@@ -18,6 +18,7 @@ async fn agents_are_created_listed_and_removed() {
         mode: Mode::Managed,
         rules: vec![],
         labels: Default::default(),
+        kv_prefixes: vec![],
     };
     assert_eq!(code(stage.admin.create_agent(&again).await), "BL-0132");
     let bad = AgentCreate { name: "No Good".into(), ..again };

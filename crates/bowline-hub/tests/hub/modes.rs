@@ -5,15 +5,8 @@ use bowline_client::api::ModeChange;
 use bowline_resources::{Desired, Mode, Owner, desired_shelf};
 use bowline_types::{Item, Key};
 
-use crate::agent::{Agent, join, now};
+use crate::agent::{connected, now};
 use crate::stage::{Stage, code, config_map, eventually};
-
-async fn connected(stage: &Stage, home: &std::path::Path, mode: Mode) -> Agent {
-    join(home, &stage.join_token("alpha", mode).await).await.unwrap();
-    let agent = Agent::start(home, stage.hub.addresses.agents.port());
-    agent.connect().await.unwrap();
-    agent
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_object_goes_on_the_agents_word_only() {

@@ -1,9 +1,13 @@
 //! Audit, tokens, certificates, shelves, backups, health.
 
-use bowline_client::api::{AuditQuery, Level, Outcome, PkiRotate, Role, ShelfState, TokenCreate};
+use bowline_client::api::{
+    AuditEntry, AuditQuery, Level, Outcome, PkiRotate, Role, ShelfState, TokenCreate,
+};
 use bowline_resources::Mode;
+use bowline_types::Verdict;
 use bytes::Bytes;
 
+use crate::agent::connected;
 use crate::raw;
 use crate::stage::{Stage, client, code, config_map, eventually};
 
@@ -36,6 +40,29 @@ async fn every_change_is_in_the_audit_with_its_outcome() {
     let verb = Some("kv".into());
     let kept = stage.admin.audit(&AuditQuery { verb, ..Default::default() }).await.unwrap();
     assert_eq!(kept.items.len(), 2, "it survives a restart");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_agents_write_through_proposals_is_in_the_audit_with_who_and_verdict() {
+    let (stage, home) = (Stage::new().await, tempfile::tempdir().unwrap());
+    let agent = connected(&stage, home.path(), Mode::Managed).await;
+    assert!(matches!(agent.propose_kv("site/a", "secret").await, Verdict::Taken { .. }));
+    let stale = agent.propose_kv_at("site/a", "2", 999).await;
+    assert!(matches!(stale, Verdict::Refused { .. }));
+    let query = AuditQuery { who: Some("alpha".into()), ..AuditQuery::default() };
+    let told = eventually("both verdicts", async || {
+        let query = AuditQuery { verb: Some("kv".into()), ..query.clone() };
+        let entries = stage.admin.audit(&query).await.unwrap().items;
+        let open = entries.iter().any(|e| e.outcome == Outcome::Asked);
+        (entries.len() == 2 && !open).then_some(entries)
+    })
+    .await;
+    let short = |e: &AuditEntry| (e.verb.clone(), e.what.clone(), e.outcome);
+    assert_eq!(short(&told[1]), ("kv.put".into(), "site/a".into(), Outcome::Done));
+    assert_eq!(short(&told[0]), ("kv.put".into(), "site/a".into(), Outcome::Failed));
+    assert!(told[0].detail.contains("rev"), "{:?}", told[0]);
+    assert!(told.iter().all(|e| e.from.as_deref() == Some("127.0.0.1")));
+    assert!(told.iter().all(|e| !e.detail.contains("secret")));
 }
 
 #[tokio::test(flavor = "multi_thread")]

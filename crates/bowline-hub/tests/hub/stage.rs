@@ -50,6 +50,7 @@ impl Stage {
             mode,
             rules: vec![],
             labels: [("env".to_owned(), "test".to_owned())].into(),
+            kv_prefixes: vec![],
         };
         self.admin.create_agent(&new).await.unwrap();
     }

@@ -36,6 +36,9 @@ enum Verb {
         /// Marks to select by; may be given several times
         #[arg(long = "label", value_name = "KEY=VALUE", value_parser = super::pair)]
         labels: Vec<(String, String)>,
+        /// A part of key/value that it may copy and write, instead of all; may be repeated
+        #[arg(long = "kv-prefix", value_name = "PREFIX")]
+        kv_prefixes: Vec<String>,
     },
     /// Change who writes an agent's objects; the present mode calls a change off
     Mode {
@@ -60,9 +63,14 @@ impl Agents {
                 let wide = output.output.is_wide();
                 print::list(&items, output.output, || print::agents(&items, wide, print::now()))
             }
-            Verb::Create { name, mode, labels } => {
-                let labels = labels.iter().cloned().collect();
-                let create = AgentCreate { name: name.clone(), mode: *mode, rules: vec![], labels };
+            Verb::Create { name, mode, labels, kv_prefixes } => {
+                let create = AgentCreate {
+                    name: name.clone(),
+                    mode: *mode,
+                    rules: vec![],
+                    labels: labels.iter().cloned().collect(),
+                    kv_prefixes: kv_prefixes.clone(),
+                };
                 let view = client.create_agent(&create).await?;
                 print::out(&format!("agent {} created, {}\n", view.name, view.mode))?;
                 print::note(&format!("hint: let it in with `bowline join-token {name}`\n"));

@@ -36,6 +36,9 @@ enum Verb {
         /// Only if the key is at this rev; 0: only if it is not there
         #[arg(long, value_name = "REV")]
         cas: Option<u64>,
+        /// Seal the value on disk, and hide it from viewers
+        #[arg(long)]
+        secret: bool,
     },
     /// Remove a key
     Delete {
@@ -66,8 +69,12 @@ impl Kv {
         let client = connection.client()?;
         match &self.verb {
             Verb::Get { key, output } => get(&client, key, *output).await,
-            Verb::Put { key, value, cas } => {
-                let entry = client.kv_put(key, content(value)?, *cas).await?;
+            Verb::Put { key, value, cas, secret } => {
+                let value = content(value)?;
+                let entry = match secret {
+                    true => client.kv_put_secret(key, value, *cas).await?,
+                    false => client.kv_put(key, value, *cas).await?,
+                };
                 print::out(&format!("{key} at rev {}\n", entry.rev))
             }
             Verb::Delete { key, cas } => {

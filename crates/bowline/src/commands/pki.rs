@@ -33,19 +33,39 @@ enum Verb {
         #[command(flatten)]
         output: Output,
     },
+    /// Let the announced authority sign now, without waiting for the overlap
+    Promote {
+        #[command(flatten)]
+        output: Output,
+    },
+    /// End the trust in the old authority now; agents that have not renewed must join anew
+    Retire {
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Take an announced authority back, as long as it does not sign
+    Abandon {
+        #[command(flatten)]
+        output: Output,
+    },
 }
 
 impl Pki {
     pub(super) async fn run(&self, connection: &Connection) -> Outcome {
         let client = connection.client()?;
-        match &self.verb {
-            Verb::Show { bundle: true, .. } => print::out(&client.pki().await?.bundle),
-            Verb::Show { output, .. } => show(&client.pki().await?, *output),
+        let (pki, output) = match &self.verb {
+            Verb::Show { bundle: true, .. } => return print::out(&client.pki().await?.bundle),
+            Verb::Show { output, .. } => (client.pki().await?, output),
             Verb::Rotate { overlap, output } => {
                 let rotate = PkiRotate { overlap_seconds: overlap.0.as_secs() };
-                show(&client.rotate_pki(&rotate).await?, *output)
+                (client.rotate_pki(&rotate).await?, output)
             }
-        }
+            Verb::Promote { output } => (client.promote_pki().await?, output),
+            Verb::Retire { output } => (client.retire_pki().await?, output),
+            Verb::Abandon { output } => (client.abandon_pki().await?, output),
+        };
+        connection.trust(&pki.bundle)?;
+        show(&pki, *output)
     }
 }
 

@@ -3,7 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bench;
 mod stage;
+mod surface;
 
 use stage::Stage;
 

@@ -85,7 +85,8 @@ impl Stage {
         stage
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    /// A file or folder of the stage.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 

@@ -48,6 +48,7 @@ pub(crate) fn one(state: &State, listed: &Listed, lag: Option<Lag>) -> AgentView
         waiting: listed.waiting.clone().filter(|_| entry.changing.is_some()),
         rules: entry.rules.clone(),
         labels: entry.labels.clone(),
+        kv_prefixes: entry.kv_prefixes.clone(),
         created: Time(entry.created),
         connected,
         since,

@@ -412,15 +412,8 @@ impl Inbound {
     /// Ends the link and tells the peer why.
     fn failed(&mut self, error: Error) -> Error {
         self.over = true;
-        let told = format!("{}: {error}", error.code());
-        let status = match error {
-            Error::TooLarge { .. } => Some(RefusalCode::ResourceExhausted),
-            Error::Malformed { .. } => Some(RefusalCode::InvalidArgument),
-            _ => None,
-        };
-        if let Some(code) = status {
-            let status = Refusal::new(code, told).into_status();
-            let _ = self.core.queue.push(Out::Fail(Box::new(status)));
+        if matches!(error, Error::TooLarge { .. } | Error::Malformed { .. }) {
+            let _ = self.core.queue.push(Out::Fail(Box::new(told(&error))));
         }
         self.core.end(End::Failed(error.code(), error.chain()));
         error
@@ -455,6 +448,15 @@ fn said_in(event: &CloudEvent) -> String {
         _ => "no reason given".into(),
     };
     text.chars().filter(|c| !c.is_control()).take(MAX_SAID).collect()
+}
+
+/// What a peer is told of what it sent.
+pub(crate) fn told(error: &Error) -> Status {
+    let code = match error {
+        Error::TooLarge { .. } => RefusalCode::ResourceExhausted,
+        _ => RefusalCode::InvalidArgument,
+    };
+    Refusal::new(code, format!("{}: {error}", error.code())).into_status()
 }
 
 /// What a stream's bad end means: something local, the peer's word, or a broken connection.

@@ -15,7 +15,7 @@ use bowline_types::{
     Body, Cursor, Have, Head, Interest, Item, Key, Lineage, NodeId, Place, Proposal, ProposalId,
     ShelfId, Signature, Term, Verdict,
 };
-use bowline_wire::{AuthRequest, Dialer, DialerOptions, JoinRequest, Link};
+use bowline_wire::{AuthRequest, Dialer, DialerOptions, JoinRequest, Link, Preference};
 use bytes::Bytes;
 
 use super::Ground;
@@ -95,13 +95,23 @@ pub(super) fn join_request(token: &JoinToken) -> Result<JoinRequest> {
 }
 
 /// A dialer with this certificate.
-pub(super) fn dialer(fleet: &Fleet, pair: &Pair, node: &str) -> Result<Dialer> {
+fn dialer(fleet: &Fleet, pair: &Pair, node: &str) -> Result<Dialer> {
+    dialer_by(fleet, pair, node, Preference::Auto)
+}
+
+/// A dialer with this certificate over this transport.
+pub(super) fn dialer_by(
+    fleet: &Fleet,
+    pair: &Pair,
+    node: &str,
+    preference: Preference,
+) -> Result<Dialer> {
     let trust = TrustBundle::from_pem(&String::from_utf8(fleet.hub.ca()?)?)?;
     let tls = ClientTls::new(Some(pair), &trust, Versions::Tls13)?;
     let auth = AuthRequest { method: "mtls".into(), ..AuthRequest::default() };
     let hub = format!("localhost:{}", fleet.hub.agents_port);
     let mut options = DialerOptions::new(NodeId::new(node)?, hub, Arc::new(auth));
-    options.tls = Some(tls.config());
+    (options.tls, options.preference) = (Some(tls.config()), preference);
     Ok(Dialer::new(options))
 }
 
@@ -172,7 +182,8 @@ pub(super) async fn frames_that_are_none(ground: &mut Ground) -> Result<()> {
 pub(super) async fn oversized_frame(ground: &mut Ground) -> Result<()> {
     let link = ground.link().await?;
     link.outbound.send_raw("io.bowline.sync.v1.feed", Bytes::from(vec![0; 20 << 20]))?;
-    ended(link, "20 MiB in a frame").await.map(drop)
+    let what = "20 MiB in a frame";
+    coded(&ended(link, what).await?, what, "W103")
 }
 
 fn row(shelf: &str, have: Have, head: Option<Head>) -> Result<Row> {
@@ -273,6 +284,15 @@ pub(super) async fn proposals_for_another(ground: &mut Ground) -> Result<()> {
     ground.untouched().await
 }
 
+/// Two processes under one name: the older one is told that a newer one took over.
+pub(super) async fn a_twin(ground: &mut Ground) -> Result<()> {
+    let (older, newer) = (ground.link().await?, ground.link().await?);
+    let what = "the older of two";
+    coded(&ended(older, what).await?, what, "W202: a newer link of the same node took over")?;
+    newer.handle.close();
+    Ok(())
+}
+
 /// A place far ahead, with nothing to prove it.
 fn ahead() -> Have {
     let cursor = Cursor { term: Term::draw(now().0 + 1_000_000, 1), rev: 1 << 40 };
@@ -285,7 +305,8 @@ pub(super) async fn a_cursor_it_cannot_have(ground: &mut Ground) -> Result<()> {
         let link = ground.link().await?;
         let rows = vec![row(&shelf, ahead(), None)?];
         link.outbound.send(Frame::Hello { session: Term::draw(now().0, 2), rows })?;
-        ended(link, &format!("a bare claim on {shelf}")).await?;
+        let what = format!("a bare claim on {shelf}");
+        coded(&ended(link, &what).await?, &what, "BL-0202")?;
         ground.hub_said("BL-0202")?;
         ground.untouched().await?;
     }
@@ -303,7 +324,8 @@ pub(super) async fn a_forged_head(ground: &mut Ground) -> Result<()> {
         head.signature = Signature(ground.mallory.head.sign(&head.message()).into());
         let rows = vec![row(shelf, have, Some(head))?];
         link.outbound.send(Frame::Hello { session: Term::draw(now().0, 3), rows })?;
-        ended(link, &format!("a forged head of {shelf}")).await?;
+        let what = format!("a forged head of {shelf}");
+        coded(&ended(link, &what).await?, &what, "BL-0201")?;
         ground.hub_said("BL-0201")?;
         ground.untouched().await?;
     }

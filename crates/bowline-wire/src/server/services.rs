@@ -23,7 +23,8 @@ use crate::proto::{authapi, eventstreamapi as events, join, tunnel as wire_tunne
 use crate::skew;
 use crate::tunnel::{self, Tunnel};
 use crate::{
-    AuthRequest, AuthResponse, Call, Codec, Grant, JoinRequest, LinkFacts, RenewRequest, Transport,
+    AuthRequest, AuthResponse, Call, Codec, Error, Grant, JoinRequest, LinkFacts, RenewRequest,
+    Transport,
 };
 
 /// Answers one request.
@@ -39,7 +40,7 @@ pub(super) async fn route(
         ($server:path) => {{
             let mut server = <$server>::from_arc(hub).max_decoding_message_size(limit);
             let Ok(response) = server.call(request).await;
-            response
+            recoded(response)
         }};
     }
     match service.as_str() {
@@ -53,6 +54,30 @@ pub(super) async fn route(
         "bowline.join.v1.Join" => serve!(join::join_server::JoinServer<Hub>),
         "bowline.tunnel.v1.Tunnel" => serve!(wire_tunnel::tunnel_server::TunnelServer<Hub>),
         _ => Status::unimplemented("no such service").into_http(),
+    }
+}
+
+/// What the RPC library says of a message that it could not read lacks our code.
+fn recoded(response: HttpResponse<Body>) -> HttpResponse<Body> {
+    // A call that fails before it is answered has its status among the headers.
+    match Status::from_header_map(response.headers()) {
+        Some(status) if is_unread(&status) => coded(status).into_http(),
+        _ => response,
+    }
+}
+
+/// None of our own answers has these.
+fn is_unread(status: &Status) -> bool {
+    use tonic::Code::{DataLoss, Internal, OutOfRange, Unimplemented};
+    let ours = status.message().starts_with(['W', 'B']);
+    matches!(status.code(), DataLoss | Internal | OutOfRange) && !ours
+        || status.code() == Unimplemented && status.message().contains("compression")
+}
+
+fn coded(status: Status) -> Status {
+    match link::error_of(status) {
+        error @ (Error::TooLarge { .. } | Error::Malformed { .. }) => link::told(&error),
+        _ => link::told(&Error::Malformed { frame: "message", what: "not a gRPC frame" }),
     }
 }
 
@@ -154,14 +179,12 @@ impl events::event_stream_server::EventStream for Hub {
         agreed(&call)?;
         let (codec, mut stream) = (self.codec(), request.into_inner());
         let mut summary = events::PushSummary { result: "ok".into(), received: 0, processed: 0 };
-        while let Some(event) = stream.message().await? {
+        while let Some(event) = stream.message().await.map_err(coded)? {
             summary.received = summary.received.saturating_add(1);
             let frame = match codec.decode(event.event.unwrap_or_default()) {
                 Ok((frame, _)) => frame,
                 Err(error) if error.is_skippable() => continue,
-                Err(error) => {
-                    return Err(Status::invalid_argument(format!("{}: {error}", error.code())));
-                }
+                Err(error) => return Err(link::told(&error)),
             };
             let gone = |_| Status::unavailable("the hub is going away");
             let pushed = Incoming::Pushed(node.clone(), frame);

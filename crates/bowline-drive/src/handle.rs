@@ -8,6 +8,7 @@ use std::time::Duration;
 use bowline_store::{BackupOptions, Manifest};
 use bowline_sync::{Event, Node, Plan, Report, WriteError};
 use bowline_types::{Cursor, Guard, Interest, Item, NodeId, Record, ShelfId, Verdict};
+use bowline_wire::trace;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
@@ -95,7 +96,8 @@ impl Handle {
         items: Vec<Item>,
     ) -> Result<Cursor, Error> {
         let (reply, answer) = oneshot::channel();
-        self.send(Message::Write { shelf: shelf.clone(), guards, items, reply })?;
+        let (shelf, trace) = (shelf.clone(), trace::current());
+        self.send(Message::Write { shelf, guards, items, trace, reply })?;
         answer.await.map_err(|_| Error::Stopped)?.map_err(|e| Error::Write(Refusal(e)))
     }
 
@@ -111,8 +113,8 @@ impl Handle {
     ) -> Result<Verdict, Error> {
         let (reply, answer) = oneshot::channel();
         let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
-        let shelf = shelf.clone();
-        self.send(Message::Propose { shelf, guards, items, ask, patience, reply })?;
+        let (shelf, trace) = (shelf.clone(), trace::current());
+        self.send(Message::Propose { shelf, guards, items, ask, patience, trace, reply })?;
         answer.await.map_err(|_| Error::Stopped)
     }
 

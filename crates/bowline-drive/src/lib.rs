@@ -8,6 +8,7 @@ mod links;
 mod metrics;
 mod proposals;
 mod run;
+mod traces;
 
 pub use fold::{Asked, Decider, Fold, LinkNews, NoDecider};
 pub use handle::{Error, Handle, Read};

@@ -41,8 +41,8 @@ impl Handle {
         }
         let room = Arc::new(Semaphore::new(AHEAD));
         while let Some(received) = inbound.receive().await {
-            let frame = match received {
-                Ok(received) => received.frame,
+            let (frame, trace) = match received {
+                Ok(received) => (received.frame, received.trace),
                 Err(error) if error.is_skippable() => {
                     debug!(link = id.0, %peer, error = %error.chain(), "frame skipped");
                     continue;
@@ -56,7 +56,7 @@ impl Handle {
             };
             let Ok(permit) = room.clone().acquire_owned().await else { break };
             let event = Event::Frame(id, frame);
-            if self.send(Message::Frame(event, permit)).is_err() {
+            if self.send(Message::Frame(event, permit, trace.map(Box::new))).is_err() {
                 break;
             }
         }

@@ -12,7 +12,7 @@ use bowline_types::{
     Change, Cursor, Guard, Item, LinkId, Mono, NodeId, Now, Proposal, ProposalId, Record, ShelfId,
     Slot, Term, Verdict, Wall,
 };
-use bowline_wire::{LinkHandle, Outbound};
+use bowline_wire::{LinkHandle, Outbound, TraceContext};
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tracing::{error, warn};
@@ -22,6 +22,7 @@ use crate::handle::{Handle, Reading};
 use crate::links::reason;
 use crate::metrics::Metrics;
 use crate::proposals::Proposals;
+use crate::traces::Traces;
 
 /// Messages taken in one turn of the loop.
 const TURN: usize = 512;
@@ -67,7 +68,7 @@ impl Drive {
 
 pub(crate) enum Message {
     Event(Event),
-    Frame(Event, OwnedSemaphorePermit),
+    Frame(Event, OwnedSemaphorePermit, Option<Box<TraceContext>>),
     LinkUp {
         news: Box<LinkNews>,
         outbound: Outbound,
@@ -80,6 +81,7 @@ pub(crate) enum Message {
         shelf: ShelfId,
         guards: Vec<Guard>,
         items: Vec<Item>,
+        trace: Option<TraceContext>,
         reply: oneshot::Sender<Result<Cursor, WriteError>>,
     },
     Propose {
@@ -88,6 +90,7 @@ pub(crate) enum Message {
         items: Vec<Item>,
         ask: Option<Bytes>,
         patience: u64,
+        trace: Option<TraceContext>,
         reply: oneshot::Sender<Verdict>,
     },
     Read(Reading),
@@ -129,6 +132,7 @@ pub fn start(options: Options, store: impl Store + 'static) -> Result<Drive, bow
     );
     let handle = Handle { id: id.clone(), messages, metrics: metrics.clone() };
     let runner = Runner {
+        traces: Traces::new(id.clone()),
         id,
         node,
         writer: Some(writer),
@@ -138,11 +142,11 @@ pub fn start(options: Options, store: impl Store + 'static) -> Result<Drive, bow
         metrics,
         links: BTreeMap::new(),
         waits: BTreeMap::new(),
+        proposals: Proposals::default(),
         next_tag: 1,
         began: Instant::now(),
     };
     let thread = std::thread::Builder::new()
-        proposals: Proposals::default(),
         .name(format!("bowline-{}", handle.id))
         .spawn(move || {
             let _ends_the_process = Bomb;
@@ -215,14 +219,15 @@ enum Wait {
 }
 
 struct LinkEnds {
+    peer: NodeId,
     outbound: Outbound,
     handle: LinkHandle,
     up: Instant,
 }
-    peer: NodeId,
 
 struct Runner {
     id: NodeId,
+    traces: Traces,
     node: Node,
     writer: Option<Writer>,
     folds: Vec<Box<dyn Fold>>,
@@ -231,12 +236,12 @@ struct Runner {
     metrics: Arc<Metrics>,
     links: BTreeMap<LinkId, LinkEnds>,
     waits: BTreeMap<Tag, Wait>,
+    proposals: Proposals,
     next_tag: u64,
     began: Instant,
 }
 
 impl Runner {
-    proposals: Proposals,
     fn run(mut self, inbox: &Receiver<Message>) {
         self.tell_all();
         loop {
@@ -277,18 +282,20 @@ impl Runner {
     fn turn(&mut self, events: Vec<Event>) {
         let began = Instant::now();
         let actions = self.node.handle_all(self.now(), events);
+        self.traces.look(&actions);
         for action in actions {
             self.act(action);
         }
+        for (id, verdict) in self.proposals.judged(&self.node) {
+            self.judged(&id, &verdict);
+        }
+        self.traces.turned();
         self.metrics.turn_seconds.observe(began.elapsed().as_secs_f64());
         self.metrics.in_flight.set(i64::try_from(self.node.in_flight()).unwrap_or(i64::MAX));
     }
 
     /// Lets everything that was promised reach the disk.
     fn stop(mut self, events: Vec<Event>, inbox: &Receiver<Message>) {
-        for (id, verdict) in self.proposals.judged(&self.node) {
-            self.judged(&id, &verdict);
-        }
         self.turn(events);
         for action in self.node.put_by(self.now()) {
             self.act(action);
@@ -335,23 +342,27 @@ impl Runner {
                 self.open(shelf, plan);
             }
             Message::Event(event) => events.push(event),
-            Message::Frame(event, permit) => {
+            Message::Frame(event, permit, trace) => {
                 self.metrics.frames_in.inc();
+                self.traces.came(&event, trace.as_deref());
                 permits.push(permit);
+                self.proposed(&event, events);
                 events.push(event);
             }
             Message::LinkUp { news, outbound } => self.link_up(*news, outbound, events),
             Message::LinkDown { link, peer } => self.link_down(link, peer, events),
-            Message::Write { shelf, guards, items, reply } => {
+            Message::Write { shelf, guards, items, trace, reply } => {
                 let tag = self.wait(Wait::Write(reply));
+                self.traces.write(tag, &shelf, &items, trace);
                 events.push(Event::Write { tag, shelf, guards, items });
             }
-                self.proposed(&event, events);
-            Message::Propose { shelf, guards, items, ask, patience, reply } => {
+            Message::Propose { shelf, guards, items, ask, patience, trace, reply } => {
                 if shelf.owner == self.id {
+                    self.traces.hold(trace);
                     self.propose_here(shelf, guards, items, ask, reply, events);
                 } else {
                     let tag = self.wait(Wait::Verdict(reply));
+                    self.traces.propose(tag, &shelf, &items, ask.as_ref(), trace);
                     events.push(Event::Propose { tag, shelf, guards, items, ask, patience });
                 }
             }
@@ -401,17 +412,6 @@ impl Runner {
         events.push(Event::LinkUp(link, peer));
     }
 
-    fn link_down(&mut self, link: LinkId, peer: NodeId, events: &mut Vec<Event>) {
-        let now = self.now();
-        if let Some(ends) = self.links.remove(&link) {
-            self.metrics.links.dec();
-            self.metrics.link_seconds.observe(ends.up.elapsed().as_secs_f64());
-        }
-        let news = LinkNews::Down { link, peer };
-        self.folds.iter_mut().for_each(|f| f.link(&news, now));
-        events.push(Event::LinkDown(link));
-    }
-
     /// Tells folds of a proposal before the node has it: what they write goes to disk with it.
     fn proposed(&mut self, event: &Event, events: &mut Vec<Event>) {
         let Some((link, proposal)) = Proposals::of(event, &self.id) else { return };
@@ -429,6 +429,17 @@ impl Runner {
     fn judged(&mut self, id: &ProposalId, verdict: &Verdict) {
         let now = self.now();
         self.folds.iter_mut().for_each(|f| f.judged(id, verdict, now));
+    }
+
+    fn link_down(&mut self, link: LinkId, peer: NodeId, events: &mut Vec<Event>) {
+        let now = self.now();
+        if let Some(ends) = self.links.remove(&link) {
+            self.metrics.links.dec();
+            self.metrics.link_seconds.observe(ends.up.elapsed().as_secs_f64());
+        }
+        let news = LinkNews::Down { link, peer };
+        self.folds.iter_mut().for_each(|f| f.link(&news, now));
+        events.push(Event::LinkDown(link));
     }
 
     /// A proposal to a shelf of this node's own needs no wire, but the same decider.
@@ -462,6 +473,8 @@ impl Runner {
             }
         };
         let tag = self.wait(Wait::Own(reply, answer));
+        let trace = self.traces.held();
+        self.traces.write(tag, &shelf, &items, trace);
         events.push(Event::Write { tag, shelf, guards, items });
     }
 
@@ -474,10 +487,16 @@ impl Runner {
                 }
             }
             Action::Send(link, frame) => {
+                if let Frame::Verdict { id, verdict } = &frame
+                    && self.proposals.answered(id)
+                {
+                    self.judged(id, verdict);
+                }
                 if let Some(ends) = self.links.get(&link) {
                     self.metrics.frames_out.inc();
                     // A link that has just ended says so by itself.
-                    let _ended = ends.outbound.send(frame);
+                    let trace = self.traces.of(&frame);
+                    let _ended = ends.outbound.send_traced(frame, trace);
                 }
             }
             Action::Changed(shelf, changes) => {
@@ -486,18 +505,15 @@ impl Runner {
             }
             Action::Wrote(tag, result) => self.wrote(tag, result),
             Action::Judged(tag, verdict) => {
+                self.traces.judged(tag, &verdict);
                 if let Some(Wait::Verdict(reply)) = self.waits.remove(&tag) {
-                if let Frame::Verdict { id, verdict } = &frame
-                    && self.proposals.answered(id)
-                {
-                    self.judged(id, verdict);
-                }
                     let _nobody_waits = reply.send(verdict);
                 }
             }
             Action::Asked { from, proposal } => {
                 let decision = self.decider.decide(&from, &proposal, now);
                 let (id, shelf) = (proposal.id, proposal.shelf);
+                self.traces.decided(&id, &shelf, &decision);
                 self.turn(vec![Event::Decided { id, shelf, decision }]);
             }
             Action::Close(link, why) => {
@@ -525,6 +541,7 @@ impl Runner {
     }
 
     fn wrote(&mut self, tag: Tag, result: Result<Cursor, WriteError>) {
+        self.traces.wrote(tag, &result);
         if result.is_ok() {
             self.metrics.commits.inc();
         }

@@ -3,150 +3,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::path::Path;
-use std::sync::Arc;
+#[path = "pair/stage.rs"]
+mod stage;
+
 use std::time::Duration;
 
-use bowline_drive::{Drive, Fold, Handle, LinkNews, NoDecider, Options, start};
-use bowline_store::Sqlite;
-use bowline_sync::{Limits, Open, Plan, Recovery, Sealer};
-use bowline_types::{
-    Body, Change, Guard, Interest, Item, Key, NodeId, Now, ShelfId, ShelfName, Signature, Verdict,
-};
-use bowline_wire::{
-    Admission, AuthRequest, AuthResponse, BoxFuture, Call, Dialer, DialerOptions, Grant, Incoming,
-    JoinRequest, Peer, Refusal, RenewRequest, Server, ServerOptions,
-};
-use tokio::sync::watch;
+use bowline_drive::LinkNews;
+use bowline_sync::{Plan, Recovery};
+use bowline_types::{Guard, Interest, Verdict};
 
-struct Unsigned;
-
-impl Sealer for Unsigned {
-    fn sign(&self, _: &[u8]) -> Signature {
-        Signature("signed".into())
-    }
-    fn verify(&self, _: &NodeId, _: &NodeId, _: &[u8], _: &Signature) -> bool {
-        true
-    }
-}
-
-/// Lets everyone in under the name that they say.
-struct Door;
-
-impl Admission for Door {
-    fn authenticate<'a>(
-        &'a self,
-        _: &'a Peer,
-        _: &'a Call,
-        request: AuthRequest,
-    ) -> BoxFuture<'a, Result<AuthResponse, Refusal>> {
-        let access_token = request.credentials["name"].clone();
-        Box::pin(async { Ok(AuthResponse { access_token, ..Default::default() }) })
-    }
-    fn refresh<'a>(
-        &'a self,
-        _: &'a Peer,
-        _: String,
-    ) -> BoxFuture<'a, Result<AuthResponse, Refusal>> {
-        Box::pin(async { Err(Refusal::denied("no")) })
-    }
-    fn subscribe<'a>(
-        &'a self,
-        _: &'a Peer,
-        call: &'a Call,
-    ) -> BoxFuture<'a, Result<NodeId, Refusal>> {
-        let name = call.token.clone().unwrap_or_default();
-        Box::pin(async move { Ok(NodeId::new(&name).unwrap()) })
-    }
-    fn join<'a>(&'a self, _: &'a Peer, _: JoinRequest) -> BoxFuture<'a, Result<Grant, Refusal>> {
-        Box::pin(async { Err(Refusal::denied("no")) })
-    }
-    fn renew<'a>(&'a self, _: &'a Peer, _: RenewRequest) -> BoxFuture<'a, Result<Grant, Refusal>> {
-        Box::pin(async { Err(Refusal::denied("no")) })
-    }
-    fn version(&self) -> String {
-        "test".into()
-    }
-}
-
-/// Tells how many changes and links there have been.
-struct Counting(watch::Sender<(usize, Option<LinkNews>)>);
-
-impl Fold for Counting {
-    fn changed(&mut self, _: &ShelfId, changes: &[Change], _: Now) {
-        self.0.send_modify(|seen| seen.0 += changes.len());
-    }
-    fn link(&mut self, news: &LinkNews, _: Now) {
-        self.0.send_modify(|seen| seen.1 = Some(news.clone()));
-    }
-}
-
-struct Running {
-    drive: Drive,
-    handle: Handle,
-    seen: watch::Receiver<(usize, Option<LinkNews>)>,
-}
-
-fn run(name: &str, dir: &Path) -> Running {
-    let (tell, seen) = watch::channel((0, None));
-    let options = Options {
-        id: NodeId::new(name).unwrap(),
-        limits: Limits::default(),
-        gate: Box::new(Open),
-        sealer: Box::new(Unsigned),
-        folds: vec![Box::new(Counting(tell))],
-        decider: Box::new(NoDecider),
-        on_halt: Box::new(|why| panic!("{why}")),
-    };
-    let drive = start(options, Sqlite::open(dir).unwrap()).unwrap();
-    let handle = drive.handle();
-    Running { drive, handle, seen }
-}
-
-fn kv() -> ShelfId {
-    ShelfId::new(NodeId::hub(), ShelfName::new("kv").unwrap())
-}
-
-fn key(k: &str) -> Key {
-    Key::new(k).unwrap()
-}
-
-fn put(k: &str, v: &str) -> Item {
-    Item::put(key(k), Body::new(v.to_owned()))
-}
-
-fn serve(hub: &Handle) -> (std::net::SocketAddr, bowline_wire::ServerHandle) {
-    let options = ServerOptions::new(Arc::new(Door));
-    let server = Server::bind("127.0.0.1:0".parse().unwrap(), options).unwrap();
-    let (addr, handle) = (server.local_addr, server.handle());
-    let hub = hub.clone();
-    tokio::spawn(async move {
-        let mut server = server; // all of it: dropped, it stops listening
-        while let Some(Incoming::Link(link)) = server.links.recv().await {
-            let hub = hub.clone();
-            tokio::spawn(async move { hub.attach(link).await });
-        }
-    });
-    (addr, handle)
-}
-
-async fn dial(addr: std::net::SocketAddr, agent: &Handle) -> bowline_wire::LinkHandle {
-    let auth = AuthRequest {
-        credentials: [("name".to_owned(), agent.id().to_string())].into(),
-        ..AuthRequest::default()
-    };
-    let options = DialerOptions::new(agent.id().clone(), addr.to_string(), Arc::new(auth));
-    let link = Dialer::new(options).dial().await.unwrap();
-    let handle = link.handle.clone();
-    let agent = agent.clone();
-    tokio::spawn(async move { agent.attach(link).await });
-    handle
-}
-
-async fn until(running: &mut Running, enough: impl Fn(usize) -> bool) {
-    let wait = running.seen.wait_for(|seen| enough(seen.0));
-    tokio::time::timeout(Duration::from_secs(60), wait).await.unwrap().unwrap();
-}
+use stage::{dial, key, kv, put, run, serve, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_written_at_one_is_read_at_the_other_and_both_survive_a_restart() {

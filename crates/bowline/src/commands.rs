@@ -25,6 +25,7 @@ mod revoke;
 mod role;
 mod shelf;
 mod sim;
+mod telemetry;
 mod token;
 mod version;
 

@@ -8,7 +8,8 @@ mod roles;
 
 pub use layers::{Error, Layers, Loaded, Origin, Role};
 pub use roles::{
-    Agent, Audit, Hub, KvInterest, Limits, Listen, Log, LogFormat, Profile, Transport,
+    Agent, Audit, Hub, KvInterest, Limits, Listen, Log, LogFormat, Otlp, Profile, Telemetry,
+    Transport,
 };
 
 #[cfg(test)]

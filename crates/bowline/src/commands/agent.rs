@@ -10,6 +10,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::role::{self, Settings, Signals};
+use super::telemetry;
 use crate::config::{self, Transport};
 use crate::connect::Connection;
 use crate::failure::{Failure, Outcome};
@@ -72,6 +73,7 @@ impl Agent {
 
 async fn serve(settings: config::Agent) -> Outcome {
     let mut signals = Signals::new()?;
+    let telemetry = telemetry::start(&settings.telemetry)?;
     let agent = Running::start(options(&settings)?).await.map_err(failed)?;
     if settings.join.is_some() {
         listed(&agent).await;
@@ -79,6 +81,7 @@ async fn serve(settings: config::Agent) -> Outcome {
     print::out(&format!("ready: agent {}, API on http://{}\n", agent.name, agent.api))?;
     signals.until_drain(|| agent.reload().map(|_| ())).await;
     agent.drain(GRACE).await;
+    telemetry::finish(telemetry).await;
     Ok(())
 }
 

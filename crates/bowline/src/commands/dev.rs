@@ -11,7 +11,7 @@ use bowline_resources::Mode;
 use clap::Args;
 
 use super::role::{self, Signals};
-use super::{agent, hub};
+use super::{agent, hub, telemetry};
 use crate::config::{self, Listen, Log, LogFormat};
 use crate::connect::Connection;
 use crate::context::{Context, DEV, File};
@@ -56,6 +56,7 @@ impl Dev {
             health: Listen::Off,
             ..config::Hub::default()
         };
+        let telemetry = telemetry::start(&settings.telemetry)?;
         let hub = hub::start(&settings, None).await?;
         let context = self.context(data, &hub)?;
         let client = client(&context)?;
@@ -77,6 +78,7 @@ impl Dev {
             agent.drain(std::time::Duration::from_secs(2)).await;
         }
         hub.drain().await;
+        telemetry::finish(telemetry).await;
         Ok(())
     }
 

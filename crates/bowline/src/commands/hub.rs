@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::role::{self, Settings, Signals};
+use super::telemetry;
 use crate::config;
 use crate::connect::Connection;
 use crate::context::{Context, File};
@@ -66,11 +67,13 @@ fn read(path: &Path) -> Outcome<String> {
 
 async fn serve(settings: config::Hub, ca: Option<String>) -> Outcome {
     let mut signals = Signals::new()?;
+    let telemetry = telemetry::start(&settings.telemetry)?;
     let hub = start(&settings, ca).await?;
     let at = hub.addresses;
     print::out(&format!("ready: hub for agents on {}, API on https://{}\n", at.agents, at.api))?;
     signals.until_drain(|| hub.reload()).await;
     hub.drain().await;
+    telemetry::finish(telemetry).await;
     Ok(())
 }
 

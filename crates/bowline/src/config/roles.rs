@@ -113,6 +113,32 @@ impl Default for Log {
     }
 }
 
+/// Traces for a collector.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Telemetry {
+    /// The collector.
+    pub otlp: Otlp,
+    /// One of so many pieces of work that belong to no trace begins one; 0: none does.
+    pub one_in: u32,
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self { otlp: Otlp::default(), one_in: 100 }
+    }
+}
+
+/// A collector that takes OTLP over HTTP.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Otlp {
+    /// `http://HOST:4318`; else as OTEL_EXPORTER_OTLP_ENDPOINT says; neither: no traces.
+    pub endpoint: Option<String>,
+    /// A file with the authorities to trust, as PEM, for `https://`.
+    pub ca: Option<PathBuf>,
+}
+
 /// What peers and clients may use up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -173,6 +199,8 @@ pub struct Hub {
     pub limits: Limits,
     /// What the audit keeps.
     pub audit: Audit,
+    /// Traces for a collector.
+    pub telemetry: Telemetry,
 }
 
 impl Default for Hub {
@@ -188,6 +216,7 @@ impl Default for Hub {
             log: Log::default(),
             limits: Limits::default(),
             audit: Audit::default(),
+            telemetry: Telemetry::default(),
         }
     }
 }
@@ -270,6 +299,8 @@ pub struct Agent {
     pub transport: Transport,
     /// What is logged.
     pub log: Log,
+    /// Traces for a collector.
+    pub telemetry: Telemetry,
 }
 
 impl Default for Agent {
@@ -290,6 +321,7 @@ impl Default for Agent {
             proxy: None,
             transport: Transport::Auto,
             log: Log::default(),
+            telemetry: Telemetry::default(),
         }
     }
 }

@@ -30,8 +30,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use problem::CODES;
-use problem::{Code, Fault};
+pub use problem::Code;
+use problem::Fault;
 
 use crate::error::Error;
 use crate::identity::Identity;

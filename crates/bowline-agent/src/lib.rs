@@ -29,7 +29,7 @@ mod trust;
 mod world;
 
 pub use agent::Agent;
-pub use api::CODES;
+pub use api::Code;
 pub use applier::{Applier, BoxFuture, Held, Sink, Task};
 pub use embedded::Embedded;
 pub use error::Error;

@@ -7,6 +7,7 @@ pub mod api;
 mod client;
 #[cfg(feature = "http")]
 mod error;
+mod problems;
 #[cfg(feature = "http")]
 mod sse;
 #[cfg(feature = "http")]

@@ -22,6 +22,7 @@ use crate::audit::{self, Auditor, Deed};
 use crate::gate::{Gatekeeper, HubSealer};
 use crate::metrics::HubMetrics;
 use crate::options::{Error, HubOptions};
+use crate::pace::Pace;
 use crate::pki::Pki;
 use crate::serve::{self, Served};
 use crate::state::State;
@@ -98,6 +99,7 @@ impl Hub {
             request_timeout: options.request_timeout,
             requests: Arc::new(Semaphore::new(options.requests)),
             streams: Arc::new(Semaphore::new(options.streams)),
+            pace: Pace::new(options.requests_per_second),
             ending: CancellationToken::new(),
             turnstile: Arc::default(),
             stripes: (0..STRIPES).map(|_| Arc::default()).collect(),

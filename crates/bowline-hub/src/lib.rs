@@ -13,6 +13,7 @@ mod gate;
 mod hub;
 mod metrics;
 mod options;
+mod pace;
 mod pki;
 mod problem;
 mod serve;

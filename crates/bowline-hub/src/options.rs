@@ -38,6 +38,8 @@ pub struct HubOptions {
     pub keepalive: Keepalive,
     /// How many API requests are worked on at a time; streams of events do not count.
     pub requests: usize,
+    /// How many requests a second one token may make; 0: as many as it likes.
+    pub requests_per_second: u32,
     /// How many streams of events there may be at a time.
     pub streams: usize,
     /// How long a request may take.
@@ -68,6 +70,7 @@ impl HubOptions {
             flow: bowline_sync::Limits::default(),
             keepalive: Keepalive::HUB,
             requests: 1024,
+            requests_per_second: 0,
             streams: 1024,
             request_timeout: Duration::from_secs(30),
             patience: Duration::from_secs(10),

@@ -1,44 +1,14 @@
 //! Every way in which the hub says no, each with a code that has a page under `docs/errors/`.
 
-use axum::response::{IntoResponse, Response};
-use bowline_client::api::Problem;
 use bowline_identity::{TokenError, join};
 use bowline_sync::WriteError;
-use http::{HeaderValue, StatusCode, header};
 
-macro_rules! codes {
-    ($($(#[$doc:meta])* $name:ident = $code:literal, $status:literal, $title:literal;)+) => {
-        /// A kind of problem.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Code { $(#[doc = $title] $name),+ }
-
-        impl Code {
-            /// Every code, for a test that each has its page.
-            pub const ALL: &[Self] = &[$(Self::$name),+];
-
-            /// As people see it.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $code),+ }
-            }
-
-            /// The HTTP status that goes with it.
-            pub fn status(self) -> u16 {
-                match self { $(Self::$name => $status),+ }
-            }
-
-            /// What it is, in a few words that do not change.
-            pub fn title(self) -> &'static str {
-                match self { $(Self::$name => $title),+ }
-            }
-        }
-    };
-}
-
-codes! {
+bowline_client::problems! {
     Internal = "BL-0001", 500, "the hub could not do that";
     Unavailable = "BL-0002", 503, "the hub cannot do that now";
     Busy = "BL-0003", 503, "too many requests at a time";
     Late = "BL-0004", 504, "the request took too long";
+    TooFast = "BL-0005", 429, "too many requests a second";
     NoToken = "BL-0101", 401, "a token is needed";
     BadToken = "BL-0102", 401, "the token is not valid";
     Role = "BL-0103", 403, "the token's role does not allow that";
@@ -108,56 +78,7 @@ impl Code {
             join::Refusal::OtherNode => Self::JoinOther,
         }
     }
-
-    /// A problem of this kind.
-    pub(crate) fn problem(self) -> Fault {
-        Fault(Box::new(Problem::new(self.status(), self.as_str(), self.title())))
-    }
-
-    /// A problem of this kind, with what it is this time.
-    pub(crate) fn because(self, detail: impl std::fmt::Display) -> Fault {
-        let mut fault = self.problem();
-        fault.0.detail = detail.to_string();
-        fault
-    }
 }
-
-/// A problem as the answer to a request.
-#[derive(Clone, Debug)]
-pub(crate) struct Fault(pub(crate) Box<Problem>);
-
-impl Fault {
-    /// The same, with what to do about it.
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.0.hint = Some(hint.into());
-        self
-    }
-
-    /// The same, with the rev that is there.
-    fn rev(mut self, rev: Option<u64>) -> Self {
-        self.0.rev = rev;
-        self
-    }
-}
-
-impl IntoResponse for Fault {
-    fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::BAD_REQUEST);
-        let body = serde_json::to_vec(&self.0).expect("plain data with text keys always encodes");
-        let kind = HeaderValue::from_static(Problem::MEDIA_TYPE);
-        let mut response = (status, [(header::CONTENT_TYPE, kind)], body).into_response();
-        if status == StatusCode::UNAUTHORIZED {
-            let bearer = HeaderValue::from_static("Bearer");
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
-        }
-        response.extensions_mut().insert(Told(self.0.code));
-        response
-    }
-}
-
-/// The code of a problem, for those who count.
-#[derive(Clone, Debug)]
-pub(crate) struct Told(pub(crate) String);
 
 impl From<bowline_drive::Error> for Fault {
     fn from(error: bowline_drive::Error) -> Self {

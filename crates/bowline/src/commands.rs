@@ -91,9 +91,9 @@ enum Command {
     Ping(ping::Ping),
     /// Say in words what is wrong
     Doctor(doctor::Doctor),
-    /// Run random schedules of faults against the replication core
     /// Put load on a hub with simulated agents, and measure
     Bench(bench::Bench),
+    /// Run random schedules of faults against the replication core
     Sim(sim::Sim),
     /// Print versions
     Version(version::Version),
@@ -109,8 +109,8 @@ impl Cli {
             Command::Dev(dev) => dev.run(connection),
             Command::Hub(hub) => hub.run(connection),
             Command::Agent(agent) => agent.run(connection),
-            Command::Sim(sim) => sim.run(),
             Command::Bench(bench) => bench.run(connection),
+            Command::Sim(sim) => sim.run(),
             Command::Get(get) => block_on(get.run(connection)),
             Command::Describe(describe) => block_on(describe.run(connection)),
             Command::Apply(apply) => block_on(apply.run(connection)),

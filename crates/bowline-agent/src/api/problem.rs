@@ -1,32 +1,9 @@
 //! Every way in which the agent says no, each with a code that has a page under `docs/errors/`.
 
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use bowline_client::api::Problem;
 use bowline_sync::WriteError;
 use bowline_types::Verdict;
 
-macro_rules! codes {
-    ($($name:ident = $code:literal, $status:literal, $title:literal;)+) => {
-        /// A kind of problem.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Code { $($name),+ }
-
-        /// Every code that the local API answers with, and its title.
-        pub const CODES: &[(&str, &str)] = &[$(($code, $title)),+];
-
-        impl Code {
-            /// A problem of this kind.
-            pub(crate) fn problem(self) -> Fault {
-                Fault(Box::new(match self {
-                    $(Self::$name => Problem::new($status, $code, $title)),+
-                }))
-            }
-        }
-    };
-}
-
-codes! {
+bowline_client::problems! {
     Unavailable = "BL-1100", 503, "the agent cannot do that now";
     BadBody = "BL-1101", 400, "the body is not what it should be";
     BadQuery = "BL-1102", 400, "the query or path is not what it should be";
@@ -50,42 +27,6 @@ codes! {
     Stopped = "BL-1150", 503, "the shelf has stopped";
     CommitTooLarge = "BL-1151", 413, "that does not fit in one commit";
     NotStopped = "BL-1152", 409, "the shelf has not stopped";
-}
-
-impl Code {
-    /// A problem of this kind, with what it is this time.
-    pub(crate) fn because(self, detail: impl std::fmt::Display) -> Fault {
-        let mut fault = self.problem();
-        fault.0.detail = detail.to_string();
-        fault
-    }
-}
-
-/// A problem as the answer to a request.
-#[derive(Clone, Debug)]
-pub(crate) struct Fault(pub(crate) Box<Problem>);
-
-impl Fault {
-    /// The same, with what to do about it.
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.0.hint = Some(hint.into());
-        self
-    }
-
-    /// The same, with the rev that is there.
-    pub(crate) fn rev(mut self, rev: Option<u64>) -> Self {
-        self.0.rev = rev;
-        self
-    }
-}
-
-impl IntoResponse for Fault {
-    fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::BAD_REQUEST);
-        let body = serde_json::to_vec(&self.0).expect("plain data with text keys always encodes");
-        let kind = HeaderValue::from_static(Problem::MEDIA_TYPE);
-        (status, [(header::CONTENT_TYPE, kind)], body).into_response()
-    }
 }
 
 impl From<bowline_drive::Error> for Fault {

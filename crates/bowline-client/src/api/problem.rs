@@ -29,6 +29,9 @@ pub struct Problem {
     /// On a conflict: the rev that is there; none if nothing is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rev: Option<u64>,
+    /// Where it came too soon: after how many seconds to try again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u64>,
 }
 
 impl Problem {

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::extract::{ConnectInfo, FromRequestParts};
 use bowline_client::api::{Outcome, Role};
@@ -45,6 +46,11 @@ impl FromRequestParts<Arc<State>> for Caller {
         if token.expires.is_some_and(|end| clock::now() > end) {
             return Err(Code::BadToken.because("it has expired"));
         }
+        state.pace.admit(&token.id, Instant::now()).map_err(|wait| {
+            let mut fault = Code::TooFast.because("the token has used up its rate");
+            fault.0.retry_after = Some(wait.as_secs() + 1);
+            fault.hint("wait as long as Retry-After says; an admin sets limits.requests-per-second")
+        })?;
         let from = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|c| c.0);
         Ok(Self { token, from, state: state.clone() })
     }

@@ -177,6 +177,7 @@ pub fn document() -> Value {
         hint: Some("read it again, then write".into()),
         instance: None,
         rev: Some(7),
+        retry_after: Some(1),
     });
     schemas.insert("Problem".into(), schema_of(&problem));
     let reference = json!({"$ref": "#/components/schemas/Problem"});

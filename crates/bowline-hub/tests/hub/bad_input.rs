@@ -142,3 +142,24 @@ async fn the_api_speaks_http_2_to_those_who_can() {
     let stage = Stage::new().await;
     assert_eq!(raw::agreed(&stage.hub).await.as_deref(), Some(&b"h2"[..]));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_asks_too_often_is_told_when_to_come_back() {
+    let stage = Stage::with(|o| o.requests_per_second = 2).await;
+    let other = token(&stage, Role::Viewer, &[], &[]).await;
+    let request = |token: &str, then: &str| {
+        format!(
+            "GET /api/v1/status HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\
+             connection: {then}\r\n\r\n"
+        )
+    };
+    let many = request(&stage.token, "keep-alive").repeat(20) + &request(&stage.token, "close");
+    let answers = raw::exchange(&stage.hub, many.as_bytes()).await;
+    let at = answers.find("HTTP/1.1 429").unwrap_or_else(|| panic!("none of 21: {answers}"));
+    let refused = &answers[at..];
+    assert!(refused.contains("\r\nretry-after: 1\r\n"), "{refused}");
+    let body = refused.split_once("\r\n\r\n").unwrap().1.split("HTTP/1.1").next().unwrap();
+    assert_eq!(code_of(body), "BL-0005");
+    let free = raw::exchange(&stage.hub, request(&other, "close").as_bytes()).await;
+    assert!(free.starts_with("HTTP/1.1 200"), "another token is not slowed: {free}");
+}

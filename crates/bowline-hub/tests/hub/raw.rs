@@ -10,6 +10,11 @@ use tokio_rustls::TlsConnector;
 
 /// Sends bytes over TLS as HTTP/1.1 and reads until the hub closes; gives status and text.
 pub(crate) async fn send(hub: &Hub, request: &[u8]) -> (u16, String) {
+    taken_apart(&exchange(hub, request).await)
+}
+
+/// The whole answer to a request, headers too.
+pub(crate) async fn exchange(hub: &Hub, request: &[u8]) -> String {
     let trust = TrustBundle::from_pem(&hub.trust()).unwrap();
     let tls = ClientTls::new(None, &trust, Versions::Tls12And13).unwrap();
     let connector = TlsConnector::from(tls.config_for(&["http/1.1"]));
@@ -18,7 +23,7 @@ pub(crate) async fn send(hub: &Hub, request: &[u8]) -> (u16, String) {
     let mut stream = connector.connect(name, stream).await.unwrap();
     // A hub that has heard enough may close before all is sent.
     let _closed = stream.write_all(request).await;
-    read(&mut stream).await
+    whole(&mut stream).await
 }
 
 /// A request by its parts, with a token.
@@ -42,14 +47,17 @@ pub(crate) async fn plain(addr: std::net::SocketAddr, path: &str) -> (u16, Strin
     let mut stream = TcpStream::connect(addr).await.unwrap();
     let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
-    read(&mut stream).await
+    taken_apart(&whole(&mut stream).await)
 }
 
-async fn read(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> (u16, String) {
+async fn whole(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> String {
     let mut bytes = vec![];
     // What came before a reset counts.
     let _cut = stream.read_to_end(&mut bytes).await;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn taken_apart(text: &str) -> (u16, String) {
     let status = text.split(' ').nth(1).and_then(|s| s.parse().ok()).unwrap_or(0);
     let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
     (status, body.to_owned())

@@ -19,6 +19,35 @@ use super::{ClientAuth, Error, provider};
 use crate::cert::{self, peer_identity};
 use crate::{Fingerprint, PeerCert, Revocations, TrustBundle};
 
+/// Both sides check signatures alike; the two traits that ask for it have no common parent.
+macro_rules! signatures_as_known {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            message: &[u8],
+            cert: &CertificateDer<'_>,
+            dss: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, TlsError> {
+            let known = &provider().signature_verification_algorithms;
+            verify_tls12_signature(message, cert, dss, known)
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            cert: &CertificateDer<'_>,
+            dss: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, TlsError> {
+            let known = &provider().signature_verification_algorithms;
+            verify_tls13_signature(message, cert, dss, known)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            provider().signature_verification_algorithms.supported_schemes()
+        }
+    };
+}
+
 /// The hub's certificate leads to no CA that the join token pins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -112,29 +141,7 @@ impl ClientCertVerifier for ClientGate {
         self.check(leaf, chain, now).map(|()| ClientCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
-        let known = &provider().signature_verification_algorithms;
-        verify_tls12_signature(message, cert, dss, known)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
-        let known = &provider().signature_verification_algorithms;
-        verify_tls13_signature(message, cert, dss, known)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        provider().signature_verification_algorithms.supported_schemes()
-    }
+    signatures_as_known!();
 }
 
 /// Whether a hub that trusts `trust` would let in who shows this chain (leaf first).
@@ -215,27 +222,5 @@ impl ServerCertVerifier for HubCheck {
         }
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
-        let known = &provider().signature_verification_algorithms;
-        verify_tls12_signature(message, cert, dss, known)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
-        let known = &provider().signature_verification_algorithms;
-        verify_tls13_signature(message, cert, dss, known)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        provider().signature_verification_algorithms.supported_schemes()
-    }
+    signatures_as_known!();
 }

@@ -93,6 +93,7 @@ pub(super) async fn start(settings: &config::Hub, ca: Option<String>) -> Outcome
     options.limits.message = size(settings.limits.message);
     options.flow.window = size(settings.limits.in_flight_per_link);
     options.flow.total = size(settings.limits.in_flight);
+    options.requests_per_second = settings.limits.requests_per_second;
     let hub = Running::start(options).await.map_err(|e| Failure::of(&e))?;
     let host = settings.san.first().map_or("localhost", String::as_str);
     let file = settings.data.join("config.yaml");

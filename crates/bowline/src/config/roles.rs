@@ -149,6 +149,8 @@ pub struct Limits {
     pub in_flight_per_link: Size,
     /// Bytes on their way to all peers.
     pub in_flight: Size,
+    /// Requests to the API that one token may make a second; 0: as many as it likes.
+    pub requests_per_second: u32,
 }
 
 impl Default for Limits {
@@ -157,6 +159,7 @@ impl Default for Limits {
             message: Size(4 << 20),
             in_flight_per_link: Size(1 << 20),
             in_flight: Size(64 << 20),
+            requests_per_second: 0,
         }
     }
 }

@@ -24,6 +24,7 @@ const LIMITS: Limits = Limits {
     spell_out: 8,
     batch: 2 << 20,
     late: 0,
+    pause: 0,
 };
 
 /// One simulated agent, apart from its line.

@@ -21,7 +21,7 @@ impl Weather {
         match self {
             Self::Tight => TIGHT,
             Self::Roomy => {
-                Limits { feed: 400, window: 4000, total: 9000, spell_out: 2, batch: 2000, late: 50 }
+                Limits { feed: 400, window: 4000, total: 9000, spell_out: 2, batch: 2000, late: 50, pause: 5 }
             }
         }
     }

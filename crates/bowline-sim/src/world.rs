@@ -92,7 +92,7 @@ pub struct World {
 
 /// Small, so that a handful of records needs several feeds and fills a window.
 pub(crate) const TIGHT: Limits =
-    Limits { feed: 90, window: 900, total: 4000, spell_out: 1, batch: 120, late: 0 };
+    Limits { feed: 90, window: 900, total: 4000, spell_out: 1, batch: 120, late: 0, pause: 0 };
 
 /// The n-th node's name.
 pub fn node(n: u32) -> NodeId {

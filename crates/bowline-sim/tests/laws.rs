@@ -28,6 +28,7 @@ const ROOMY: Limits = Limits {
     spell_out: 8,
     batch: 2 << 20,
     late: 0,
+    pause: 0,
 };
 
 /// An owner and two that want all of its `kv`.

@@ -14,9 +14,11 @@ use crate::folder::{self, Folder};
 use crate::seal::{SealKey, Sealer};
 use crate::store::refusal;
 use crate::{BackupOptions, Error, Loaded, Manifest, Store};
+use checkpoint::Checkpoints;
 use fault::Fault;
 
 pub(crate) mod check;
+mod checkpoint;
 mod commit;
 mod fault;
 mod load;
@@ -39,6 +41,8 @@ pub struct Options {
 
 /// A store in a folder of its own.
 pub struct Sqlite {
+    /// Dropped first: the last to close the database is the one that writes.
+    checkpoints: Checkpoints,
     db: Connection,
     path: PathBuf,
     shelves: HashMap<ShelfId, commit::ShelfRow>,
@@ -109,6 +113,7 @@ impl Sqlite {
             synchronous: None,
             state: State::Running,
             options,
+            checkpoints: Checkpoints::default(),
             folder,
         })
     }
@@ -117,7 +122,8 @@ impl Sqlite {
     /// cannot say what went wrong.
     pub fn close(self) -> Result<(), Error> {
         self.running()?;
-        let Self { db, path, folder, .. } = self;
+        let Self { db, path, folder, checkpoints, .. } = self;
+        drop(checkpoints);
         let closed = db.close().map_err(|(_, e)| Error::sql("closing", &path)(e));
         drop(folder);
         closed
@@ -141,6 +147,7 @@ impl Sqlite {
     /// log, and the next opening sorts it out.
     fn stop(&mut self) {
         self.state = State::Stopped;
+        self.checkpoints = Checkpoints::default();
         self.shelves.clear();
         let _left = self.db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     }
@@ -161,6 +168,8 @@ impl Store for Sqlite {
         if performed > 0 {
             let done = self.perform(&batches[..performed]);
             done.map_err(Fault::at("writing to", &path)).inspect_err(|_| self.stop())?;
+            let bytes = batches[..performed].iter().map(Batch::weight).sum();
+            self.checkpoints.count(bytes, &path, &self.options);
         }
         refused.map_or(Ok(()), Err)
     }
@@ -251,7 +260,8 @@ fn configure(db: &Connection, path: &Path) -> Result<(), Error> {
 }
 
 const CACHE_KIB: i64 = 8 << 10;
-const CHECKPOINT_PAGES: i64 = 1000;
+/// Where a commit checkpoints by itself, with all others waiting: far beyond [`checkpoint`].
+const CHECKPOINT_PAGES: i64 = 16 << 10;
 
 /// After a crash: looks the file's structure over, and moves the log into it, so that what this
 /// process reads is flushed whatever the last one's flushes came to.

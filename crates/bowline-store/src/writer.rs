@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use bowline_types::{Batch, Ticket};
+use bowline_types::{Batch, Slot, Ticket};
 
 use crate::{BackupOptions, Error, Manifest, Store};
 
@@ -76,7 +76,7 @@ impl Writer {
 
     /// Hands over a batch; its outcome comes later. After a failure nothing comes any more.
     pub fn submit(&self, batch: Batch) {
-        self.backlog.fetch_add(weigh(&batch).1, Ordering::Relaxed);
+        self.backlog.fetch_add(batch.weight(), Ordering::Relaxed);
         // The thread outlives this handle unless a callback of the caller's panicked.
         let _ended = self.jobs.send(Job::Batch(batch));
     }
@@ -175,16 +175,17 @@ struct Gathered {
     bytes: usize,
 }
 
-/// Takes all that waits, up to a bound, and the job that ended the taking.
+/// Takes all that waits, up to a bound, and the job that ended the taking. A batch of copies goes
+/// alone: somebody waits for own writes, and nobody for those.
 fn gather(first: Batch, queue: &Receiver<Job>) -> (Gathered, Option<Job>) {
-    let (records, bytes) = weigh(&first);
+    let (records, bytes) = (first.records(), first.weight());
+    let alone = is_late(&first);
     let mut group = Gathered { batches: vec![first], records, bytes };
-    while group.bytes < GROUP_BYTES {
+    while group.bytes < GROUP_BYTES && !alone {
         match queue.try_recv() {
-            Ok(Job::Batch(batch)) => {
-                let (records, bytes) = weigh(&batch);
-                group.records += records;
-                group.bytes += bytes;
+            Ok(Job::Batch(batch)) if !is_late(&batch) => {
+                group.records += batch.records();
+                group.bytes += batch.weight();
                 group.batches.push(batch);
             }
             Ok(other) => return (group, Some(other)),
@@ -194,14 +195,9 @@ fn gather(first: Batch, queue: &Receiver<Job>) -> (Gathered, Option<Job>) {
     (group, None)
 }
 
-/// Records and bytes of a batch.
-fn weigh(batch: &Batch) -> (usize, usize) {
-    let writes = batch.writes.iter();
-    writes.fold((0, 0), |(records, bytes), w| {
-        let puts: usize = w.puts.iter().map(bowline_types::Record::weight).sum();
-        let drops: usize = w.drops.iter().map(|k| k.as_str().len()).sum();
-        (records + w.puts.len() + w.drops.len(), bytes + puts + drops)
-    })
+/// Whether a batch only brings the disk's copies along.
+fn is_late(batch: &Batch) -> bool {
+    batch.writes.iter().all(|w| w.slot != Slot::Own)
 }
 
 #[cfg(test)]

@@ -146,16 +146,14 @@ impl Copy {
             if !interest.covers(key) || (holds.key(key) && r.rev <= here.cursor.rev) {
                 continue;
             }
-            let known = self.map.get(key);
-            if known.is_some_and(|k| k.rev >= r.rev) {
-                continue;
+            let change = match r.body {
+                Some(_) => Change::Put(r.clone()),
+                None => Change::Gone(r.key.clone(), Why::Removed),
+            };
+            let live = r.is_live();
+            if self.map.put_newer(r).is_some_and(|was| live || was) {
+                changes.push(change);
             }
-            if r.is_live() {
-                changes.push(Change::Put(r.clone()));
-            } else if known.is_some_and(Record::is_live) {
-                changes.push(Change::Gone(r.key.clone(), Why::Removed));
-            }
-            self.map.put(r);
         }
         self.place = to.clone();
         if to.is_whole() {

@@ -21,6 +21,8 @@ pub struct Limits {
     pub batch: usize,
     /// Milliseconds that copies may be ahead of the disk.
     pub late: u64,
+    /// Milliseconds between batches of copies while more than one batch waits.
+    pub pause: u64,
 }
 
 impl Default for Limits {
@@ -30,8 +32,9 @@ impl Default for Limits {
             window: 1 << 20,
             total: 64 << 20,
             spell_out: 8,
-            batch: 2 << 20,
+            batch: 256 << 10,
             late: 100,
+            pause: 10,
         }
     }
 }

@@ -310,29 +310,35 @@ impl Node {
 
     // ---- disk
 
-    /// One batch over all shelves that have something for the disk.
+    /// One batch of what was written here, and behind it, when it is time, a small one of what
+    /// copies are ahead: a write waits for no more than that.
     fn flush(&mut self, out: &mut Vec<Action>) {
-        let mut writes = std::mem::take(&mut self.staged);
-        let owns: BTreeSet<_> = writes.iter().map(|w| w.shelf.clone()).collect();
-        let ticket = Ticket(self.next_ticket);
+        let writes = std::mem::take(&mut self.staged);
+        self.persist(writes, out);
         if self.copies_ticket.is_none() && self.now.mono >= self.copies_at {
-            self.flush_copies(&mut writes);
-            if writes.iter().any(|w| w.slot != Slot::Own) {
-                self.copies_ticket = Some(ticket);
-            }
+            let copies = self.late_copies();
+            self.copies_ticket = self.persist(copies, out);
         }
-        if writes.is_empty() {
-            return;
-        }
-        self.next_ticket += 1;
-        self.outstanding.push_back((ticket, owns));
-        out.push(Action::Persist(Batch { ticket, writes }));
     }
 
-    fn flush_copies(&mut self, writes: &mut Vec<Write>) {
+    fn persist(&mut self, writes: Vec<Write>, out: &mut Vec<Action>) -> Option<Ticket> {
+        if writes.is_empty() {
+            return None;
+        }
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        let own = writes.iter().filter(|w| w.slot == Slot::Own);
+        self.outstanding.push_back((ticket, own.map(|w| w.shelf.clone()).collect()));
+        out.push(Action::Persist(Batch { ticket, writes }));
+        Some(ticket)
+    }
+
+    /// What the disk lacks of copies, up to a batch.
+    fn late_copies(&mut self) -> Vec<Write> {
+        let mut writes = vec![];
         let mut budget = self.limits.batch;
         let mut late = BTreeSet::new();
-        while let Some(shelf) = self.next_behind() {
+        while let Some(shelf) = self.next_behind().filter(|_| budget > 0) {
             self.behind.remove(&shelf);
             self.copies_turn = Some(shelf.clone());
             let Some(taken) = self.taken.get_mut(&shelf) else { continue };
@@ -346,12 +352,11 @@ impl Node {
                 self.taken.remove(&shelf);
             }
             budget = budget.saturating_sub(weight);
-            if budget == 0 {
-                break;
-            }
         }
         self.behind.extend(late);
-        self.copies_at = self.now.mono.after(self.limits.late);
+        let pause = if self.behind.is_empty() { self.limits.late } else { self.limits.pause };
+        self.copies_at = self.now.mono.after(pause);
+        writes
     }
 
     /// The copy whose turn it is: each has one before any has two, so that a flood on one shelf

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::copy::Copy;
 use crate::event::{Tag, WriteError};
-use crate::map::Map;
+use crate::map::{Kept, Map};
 use crate::plan::{Plan, Recovery};
 
 /// Verdicts that are remembered for one proposer.
@@ -62,7 +62,7 @@ pub(crate) enum Answer {
 struct Pending {
     ticket: Ticket,
     head: Head,
-    records: Vec<Record>,
+    records: Vec<Kept>,
     verdict: Option<(ProposalId, Verdict)>,
     tag: Option<Tag>,
     turn: Turn,
@@ -103,7 +103,7 @@ pub struct Own {
     /// The head after all that is pending.
     latest: Head,
     pending: VecDeque<Pending>,
-    overlay: BTreeMap<Key, Record>,
+    overlay: BTreeMap<Key, Kept>,
     pub(crate) verdicts: BTreeMap<ProposalId, Verdict>,
     /// Of each proposer: its newest session, and the lowest number not answered.
     proposers: BTreeMap<NodeId, (Term, u64)>,
@@ -157,7 +157,11 @@ impl Own {
 
     /// The newest record of a key, durable or not.
     pub fn latest(&self, key: &str) -> Option<&Record> {
-        self.overlay.get(key).or_else(|| self.durable.map.get(key))
+        self.kept(key).map(|k| &k.record)
+    }
+
+    fn kept(&self, key: &str) -> Option<&Kept> {
+        self.overlay.get(key).or_else(|| self.durable.map.kept(key))
     }
 
     /// Whether a commit may be made now.
@@ -189,18 +193,17 @@ impl Own {
         let items: BTreeMap<_, _> = draft.items.iter().map(|i| (&i.key, &i.body)).collect();
         let mut records = vec![];
         for (key, body) in items {
-            let old = self.latest(key.as_str()).filter(|r| r.is_live()).cloned();
+            let old = self.kept(key.as_str()).filter(|k| k.record.is_live());
+            let old = old.map(|k| (k.record.born, k.print));
             if old.is_none() && body.is_none() {
                 continue;
             }
-            let born = old.as_ref().map_or(rev, |r| r.born);
-            let record = Record { key: key.clone(), born, rev, body: body.clone() };
-            if let Some(old) = &old {
-                self.latest.digest.remove(old);
-            }
-            self.latest.digest.add(&record);
-            self.overlay.insert(key.clone(), record.clone());
-            records.push(record);
+            let born = old.map_or(rev, |o| o.0);
+            let kept = Kept::new(Record { key: key.clone(), born, rev, body: body.clone() });
+            self.latest.digest.remove(old.map(|o| o.1).unwrap_or_default());
+            self.latest.digest.add(kept.print);
+            self.overlay.insert(key.clone(), kept.clone());
+            records.push(kept);
         }
         self.advance(rev);
         if draft.seal {
@@ -209,7 +212,7 @@ impl Own {
         let at = self.latest.tip();
         let verdict = draft.verdict.map(|(id, answer)| (id, answer.at(at)));
         let mut write = self.write(fence);
-        write.puts.clone_from(&records);
+        write.puts = records.iter().map(|k| k.record.clone()).collect();
         write.verdicts = verdict.clone().into_iter().collect();
         let turn = Turn::Plain;
         let head = self.latest.clone();
@@ -284,15 +287,16 @@ impl Own {
                 done.turned = true;
             }
         }
-        for record in p.records {
-            if self.overlay.get(&record.key).is_some_and(|o| o.rev == record.rev) {
+        for kept in p.records {
+            let record = &kept.record;
+            if self.overlay.get(&record.key).is_some_and(|o| o.record.rev == record.rev) {
                 self.overlay.remove(&record.key);
             }
             done.changes.push(match &record.body {
                 Some(_) => Change::Put(record.clone()),
                 None => Change::Gone(record.key.clone(), Why::Removed),
             });
-            self.durable.map.put(record);
+            self.durable.map.keep(kept);
         }
         self.durable.head = p.head;
         self.durable.place = Place { cursor: tip, seen: tip, part: None };
@@ -465,7 +469,7 @@ impl Own {
     fn all(&self) -> Vec<Record> {
         let mut all: BTreeMap<_, _> =
             self.durable.map.iter().map(|r| (r.key.clone(), r.clone())).collect();
-        all.extend(self.overlay.iter().map(|(k, r)| (k.clone(), r.clone())));
+        all.extend(self.overlay.iter().map(|(k, o)| (k.clone(), o.record.clone())));
         all.into_values().collect()
     }
 }

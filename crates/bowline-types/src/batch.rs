@@ -97,3 +97,17 @@ pub struct Batch {
     /// The writes.
     pub writes: Vec<Write>,
 }
+
+impl Batch {
+    /// How many records it writes or drops.
+    pub fn records(&self) -> usize {
+        self.writes.iter().map(|w| w.puts.len() + w.drops.len()).sum()
+    }
+
+    /// What those weigh.
+    pub fn weight(&self) -> usize {
+        let puts = self.writes.iter().flat_map(|w| &w.puts).map(Record::weight);
+        let drops = self.writes.iter().flat_map(|w| &w.drops).map(|k| k.as_str().len());
+        puts.sum::<usize>() + drops.sum::<usize>()
+    }
+}

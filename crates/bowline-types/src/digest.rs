@@ -13,19 +13,36 @@ use crate::Record;
 #[derive(Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digest([u64; 4]);
 
+/// What one record adds to a digest: a hash of it, and nothing for a tombstone. Whoever keeps a
+/// record keeps this beside it, since a change takes the old one out again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fingerprint([u64; 4]);
+
+impl Fingerprint {
+    /// Of this record.
+    pub fn of(record: &Record) -> Self {
+        let Some(body) = &record.body else { return Self::default() };
+        let mut hash = blake3::Hasher::new();
+        hash.update(&record.born.to_le_bytes());
+        hash.update(&record.rev.to_le_bytes());
+        hash.update(&(record.key.as_str().len() as u64).to_le_bytes());
+        hash.update(record.key.as_str().as_bytes());
+        hash.update(&body.bytes);
+        Self(lanes(hash.finalize().as_bytes()))
+    }
+}
+
 impl Digest {
-    /// Takes a record into the set; tombstones do not count.
-    pub fn add(&mut self, record: &Record) {
-        let Some(hash) = hash(record) else { return };
-        for (mine, h) in self.0.iter_mut().zip(hash) {
+    /// Takes a record into the set.
+    pub fn add(&mut self, print: Fingerprint) {
+        for (mine, h) in self.0.iter_mut().zip(print.0) {
             *mine = mine.wrapping_add(h);
         }
     }
 
     /// Takes a record out of the set.
-    pub fn remove(&mut self, record: &Record) {
-        let Some(hash) = hash(record) else { return };
-        for (mine, h) in self.0.iter_mut().zip(hash) {
+    pub fn remove(&mut self, print: Fingerprint) {
+        for (mine, h) in self.0.iter_mut().zip(print.0) {
             *mine = mine.wrapping_sub(h);
         }
     }
@@ -50,17 +67,6 @@ impl fmt::Debug for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0[0])
     }
-}
-
-fn hash(record: &Record) -> Option<[u64; 4]> {
-    let body = record.body.as_ref()?;
-    let mut hash = blake3::Hasher::new();
-    hash.update(&record.born.to_le_bytes());
-    hash.update(&record.rev.to_le_bytes());
-    hash.update(&(record.key.as_str().len() as u64).to_le_bytes());
-    hash.update(record.key.as_str().as_bytes());
-    hash.update(&body.bytes);
-    Some(lanes(hash.finalize().as_bytes()))
 }
 
 fn lanes(bytes: &[u8; 32]) -> [u64; 4] {

@@ -13,7 +13,7 @@ mod proposal;
 mod record;
 
 pub use batch::{Batch, Durability, Meta, Slot, Start, Ticket, Write};
-pub use digest::Digest;
+pub use digest::{Digest, Fingerprint};
 pub use head::{Head, Over, Signature};
 pub use id::{BadName, LinkId, Mono, NodeId, Now, ShelfId, ShelfName, Wall};
 pub use image::{Image, Refused, ShelfImage, SlotImage};

@@ -2,7 +2,7 @@
 
 use bowline_sim::{Random, World, all, item, node, shelf};
 use bowline_sync::{Action, Event, Frame, Limits, Node, Open, Plan, Recovery};
-use bowline_types::{Now, ShelfId, Term, Ticket};
+use bowline_types::{Now, ShelfId, Slot, Term, Ticket};
 
 use super::{deliver_all, disk, event, on_wire, same, stop, up, world};
 
@@ -13,6 +13,7 @@ const NARROW: Limits = Limits {
     spell_out: 8,
     batch: 2 << 20,
     late: 0,
+    pause: 0,
 };
 
 fn weight(w: &World, link: bowline_types::LinkId, end: usize) -> usize {
@@ -242,5 +243,35 @@ fn law_2_copies_may_be_late_since_the_next_hello_states_the_truth() {
     up(&mut w, 0, 1);
     w.settle(&mut r);
     assert_eq!(w.live(&node(1), &s)["x"], "2");
-    assert_eq!(disk(&w, 1).shelves[&s].slots[&bowline_types::Slot::Main].records.len(), 1);
+    assert_eq!(disk(&w, 1).shelves[&s].slots[&Slot::Main].records.len(), 1);
+}
+
+#[test]
+fn a_flood_on_one_copy_does_not_keep_another_from_the_disk() {
+    let (one, two) = (shelf(0, "one"), shelf(0, "two"));
+    let shelves = [&one, &two].map(|s| (s.clone(), Recovery::Ask));
+    let mut w = World::new(2, &shelves).with(Limits { batch: 200, ..NARROW }, &[]);
+    let mut r = Random::new(4);
+    for s in [&one, &two] {
+        w.want(&node(1), s, all());
+    }
+    up(&mut w, 0, 1);
+    w.settle(&mut r);
+    let agent = w.face(&node(1)).unwrap();
+    let mut late = 0;
+    for n in 1..100u64 {
+        for m in 0..10 {
+            w.put(&one, &format!("k{m}"), &format!("{n} {}", "x".repeat(100)));
+        }
+        w.put(&two, "k", &n.to_string());
+        deliver_all(&mut w, &mut r);
+        w.persist(agent);
+        let disk = disk(&w, 1);
+        let on_disk = disk.shelves[&two].slots.get(&Slot::Main).and_then(|s| {
+            let record = s.records.values().next()?;
+            String::from_utf8(record.body.clone()?.bytes.to_vec()).ok()?.parse::<u64>().ok()
+        });
+        late = late.max(n - on_disk.unwrap_or(0));
+    }
+    assert!(late <= 4, "{late} batches of the other went first");
 }

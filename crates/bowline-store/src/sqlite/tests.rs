@@ -223,3 +223,25 @@ fn a_person_can_read_the_meta() {
         db.query_row(sql, [], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?))).unwrap();
     assert_eq!(row, ("hub/kv".into(), "own".into(), 7));
 }
+
+#[test]
+fn the_log_moves_into_the_file_beside_the_commits() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Sqlite::open(dir.path()).unwrap();
+    let body = "v".repeat(64 << 10);
+    let mut model = Image::default();
+    for ticket in 1..=100 {
+        let key = format!("k{ticket}");
+        let batch = of(ticket, vec![write("hub/kv", Slot::Own, ticket, &[(&key, &body)])]);
+        model.apply(batch.clone()).unwrap();
+        store.commit(&[batch]).unwrap();
+    }
+    // As after a crash: what is in the file now is what was moved there meanwhile.
+    store.stop();
+    let path = store.path.clone();
+    drop(store);
+    let moved = fs::metadata(&path).unwrap().len();
+    assert!(moved > 3 << 20, "{moved} bytes");
+    let mut store = Sqlite::open(dir.path()).unwrap();
+    assert_eq!(store.image().unwrap(), model);
+}

@@ -117,3 +117,20 @@ fn a_fenced_batch_fails_alone_and_ends_the_writing() {
     s.writer.close();
     assert!(s.heard.recv().is_err());
 }
+
+#[test]
+fn own_writes_do_not_wait_for_the_copies_behind_them() {
+    let scene = scene();
+    let copy = |ticket| of(ticket, vec![write("a/service", Slot::Main, ticket, &[("k", "v")])]);
+    for batch in [put(1, 1), put(2, 1), copy(3), put(4, 1), put(5, 1)] {
+        scene.writer.submit(batch);
+    }
+    // The first was taken before or after the second came; copies go alone either way.
+    let mut groups: Vec<Vec<u64>> = vec![];
+    while groups.concat().len() < 5 {
+        groups.push(scene.groups.recv().unwrap());
+        scene.go.send(()).unwrap();
+    }
+    assert!(groups.contains(&vec![3]), "{groups:?}");
+    scene.writer.close();
+}

@@ -2,7 +2,7 @@
 
 use bowline_sync::{Feed, Frame, Row, Said, Target};
 use bowline_types::{
-    Body, Cursor, Digest, Guard, Have, Head, Interest, InterestId, Item, Key, Lineage, NodeId,
+    Body, Cursor, Digest, Fingerprint, Guard, Have, Head, Interest, InterestId, Item, Key, Lineage, NodeId,
     Over, Part, Place, Prefix, Proposal, ProposalId, Record, ShelfId, ShelfName, Signature, Term,
     Verdict,
 };
@@ -201,7 +201,7 @@ fn head(d: &mut Dice) -> Head {
         (term(d), rev)
     });
     let mut digest = Digest::default();
-    digest.add(&record(d));
+    digest.add(Fingerprint::of(&record(d)));
     Head {
         shelf: shelf(d),
         lineage: Lineage::new(terms).unwrap(),

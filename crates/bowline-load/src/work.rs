@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 
 use bowline_resources::{Health, Observed, Of, Sync};
 use bowline_types::{Body, Change, Item, Key, Wall};
-use bytes::Bytes;
 use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +52,7 @@ impl Default for Flood {
 pub(crate) struct Pool(Arc<OnceLock<Stock>>);
 
 struct Stock {
-    text: Bytes,
+    text: String,
     keys: Vec<Key>,
 }
 
@@ -74,9 +73,9 @@ impl Pool {
     fn make() -> Stock {
         const TEXT: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .";
         let mut random = rand::rngs::StdRng::seed_from_u64(7);
-        let text: Vec<u8> =
-            (0..Self::LEN).map(|_| TEXT[random.random_range(0..TEXT.len())]).collect();
-        Stock { text: text.into(), keys: (0..Self::KEYS).map(key).collect() }
+        let text =
+            (0..Self::LEN).map(|_| char::from(TEXT[random.random_range(0..TEXT.len())])).collect();
+        Stock { text, keys: (0..Self::KEYS).map(key).collect() }
     }
 
     /// The key of an agent's object.
@@ -96,7 +95,7 @@ impl Pool {
         );
         let fill = bytes.saturating_sub(report.len() + tail.len()).min(Self::LEN / 2);
         let at = usize::try_from(number).unwrap_or(0).wrapping_mul(7919) % (Self::LEN - fill);
-        report.push_str(std::str::from_utf8(&self.stock().text[at..at + fill]).unwrap_or_default());
+        report.push_str(&self.stock().text[at..at + fill]);
         report.push_str(&tail);
         Body::new(report.into_bytes())
     }

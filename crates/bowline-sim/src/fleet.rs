@@ -20,9 +20,15 @@ impl Weather {
     fn limits(self) -> Limits {
         match self {
             Self::Tight => TIGHT,
-            Self::Roomy => {
-                Limits { feed: 400, window: 4000, total: 9000, spell_out: 2, batch: 2000, late: 50, pause: 5 }
-            }
+            Self::Roomy => Limits {
+                feed: 400,
+                window: 4000,
+                total: 9000,
+                spell_out: 2,
+                batch: 2000,
+                late: 50,
+                pause: 5,
+            },
         }
     }
 }
@@ -48,7 +54,7 @@ pub fn fleet(weather: Weather) -> World {
     let plans = shelves.iter().map(|(s, recovery)| {
         let plan = Plan::new(*recovery);
         let plan = match s.name.as_str() {
-            "desired" => plan.control(),
+            "desired" => Plan { terms: 2, ..plan.control() },
             "service" => Plan { tombstones: 150, ..plan.written() },
             _ => plan,
         };

@@ -14,6 +14,8 @@ type Commits = BTreeMap<(Term, Rev), BTreeMap<Key, Option<Body>>>;
 #[derive(Default)]
 pub struct Oracle {
     log: BTreeMap<ShelfId, Commits>,
+    /// What came before each term, since a lineage may have lost its beginning.
+    before: BTreeMap<(ShelfId, Term), Vec<(Term, Rev)>>,
     /// Commits that say again, on another branch, what was said before.
     rewritten: BTreeSet<(ShelfId, (Term, Rev))>,
     /// Local writes that were promised, by shelf.
@@ -61,7 +63,7 @@ impl Oracle {
     pub(crate) fn persisted(&mut self, batch: &Batch) {
         for write in batch.writes.iter().filter(|w| w.slot == Slot::Own && w.start != Start::Remove)
         {
-            let lineage = &write.meta.head.lineage;
+            let lineage = &self.remember(&write.shelf, &write.meta.head.lineage);
             let log = self.log.entry(write.shelf.clone()).or_default();
             // Several commits may be in one write: each record is of the commit of its rev.
             for record in &write.puts {
@@ -78,6 +80,23 @@ impl Oracle {
                 log.entry((tip.term, tip.rev)).or_default();
             }
         }
+    }
+
+    /// The whole of a history; what came before its newest term is remembered.
+    fn remember(&mut self, shelf: &ShelfId, lineage: &Lineage) -> Lineage {
+        let whole = self.whole(shelf, lineage);
+        if let Some((last, before)) = whole.terms().split_last() {
+            self.before.entry((shelf.clone(), last.0)).or_insert_with(|| before.to_vec());
+        }
+        whole
+    }
+
+    /// A history with the beginning that it may have lost.
+    fn whole(&self, shelf: &ShelfId, lineage: &Lineage) -> Lineage {
+        let first = lineage.terms().first();
+        let before = first.and_then(|first| self.before.get(&(shelf.clone(), first.0)));
+        let terms = before.into_iter().flatten().chain(lineage.terms()).copied().collect();
+        Lineage::new(terms).expect("a history goes on where its beginning ended")
     }
 
     /// Law 2, at every send: nothing is told that is not on disk.
@@ -136,6 +155,7 @@ impl Oracle {
         let at = node.id();
         let lineage = &main.head.lineage;
         assert!(lineage.has(main.place.cursor), "{at}'s {shelf} is on a foreign branch");
+        let lineage = &self.whole(shelf, lineage);
         for r in main.map.iter() {
             let c = lineage.at(r.rev);
             let wrote = log.get(&(c.term, c.rev)).and_then(|w| w.get(&r.key));
@@ -184,6 +204,7 @@ impl Oracle {
 
     /// Every commit that was on a disk of an owner that never lost one is in its history.
     pub fn lost_nothing(&self, shelf: &ShelfId, lineage: &Lineage) {
+        let lineage = self.whole(shelf, lineage);
         for (term, rev) in self.log.get(shelf).into_iter().flat_map(|l| l.keys()) {
             let at = Cursor { term: *term, rev: *rev };
             assert!(lineage.has(at), "{shelf} has lost its commit {at:?}");

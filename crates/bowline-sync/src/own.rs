@@ -1,5 +1,7 @@
 //! A shelf as its owner keeps it: what is durable, what is on its way to disk, what was forgotten.
 
+use std::borrow::Cow;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
 use bowline_types::{
@@ -131,6 +133,9 @@ impl Own {
         let mut durable = disk.unwrap_or_else(|| blank(&id));
         if plan.recovery == Recovery::Relist {
             // An older disk looks like any other, so every opening lists again before its seal.
+            let base = durable.head.lineage.prune(plan.terms);
+            durable.floor = durable.floor.max(base);
+            durable.head.floor = durable.floor;
             durable.head.sealed = None;
             durable.head.over = Over::All;
             durable.head.signature = Default::default();
@@ -190,9 +195,8 @@ impl Own {
     pub(crate) fn commit(&mut self, ticket: Ticket, draft: Draft<'_>) -> Write {
         let fence = self.latest.tip();
         let rev = fence.rev + 1;
-        let items: BTreeMap<_, _> = draft.items.iter().map(|i| (&i.key, &i.body)).collect();
         let mut records = vec![];
-        for (key, body) in items {
+        for Item { key, body } in in_order(draft.items).iter() {
             let old = self.kept(key.as_str()).filter(|k| k.record.is_live());
             let old = old.map(|k| (k.record.born, k.print));
             if old.is_none() && body.is_none() {
@@ -289,8 +293,10 @@ impl Own {
         }
         for kept in p.records {
             let record = &kept.record;
-            if self.overlay.get(&record.key).is_some_and(|o| o.record.rev == record.rev) {
-                self.overlay.remove(&record.key);
+            if let Entry::Occupied(newest) = self.overlay.entry(record.key.clone())
+                && newest.get().record.rev == record.rev
+            {
+                newest.remove();
             }
             done.changes.push(match &record.body {
                 Some(_) => Change::Put(record.clone()),
@@ -506,6 +512,15 @@ impl Chunk {
 fn blank(id: &ShelfId) -> Copy {
     let place = Place { cursor: Cursor::default(), seen: Cursor::default(), part: None };
     Copy::blank(Head::blank(id.clone()), place)
+}
+
+/// The items of a commit by key, each key once: the last that is said of it counts.
+fn in_order(items: &[Item]) -> Cow<'_, [Item]> {
+    if items.is_sorted_by(|a, b| a.key < b.key) {
+        return Cow::Borrowed(items);
+    }
+    let items: BTreeMap<_, _> = items.iter().map(|i| (&i.key, i)).collect();
+    Cow::Owned(items.into_values().cloned().collect())
 }
 
 /// Writes what one branch says onto the map of another.

@@ -34,12 +34,16 @@ pub struct Plan {
     pub class: Class,
     /// Bytes of tombstones to keep before the oldest are collected.
     pub tombstones: usize,
+    /// Terms to keep in the lineage of a shelf that is listed again at every opening. Copies that
+    /// are older are filled anew; elsewhere a term that is missing would look like a fork.
+    pub terms: usize,
 }
 
 impl Plan {
     /// A plan with the usual durability, class and budget.
     pub const fn new(recovery: Recovery) -> Self {
-        Self { recovery, durability: Durability::Flushed, class: Class::Bulk, tombstones: 4 << 20 }
+        let (durability, class) = (Durability::Flushed, Class::Bulk);
+        Self { recovery, durability, class, tombstones: 4 << 20, terms: 64 }
     }
 
     /// The same, ahead of bulk on every link.

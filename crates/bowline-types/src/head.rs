@@ -50,7 +50,7 @@ impl Head {
         let mut out = b"bowline head 1\0".to_vec();
         let shelf = self.shelf.to_string();
         put_bytes(&mut out, shelf.as_bytes());
-        put_bytes(&mut out, &self.lineage.chain(usize::MAX));
+        put_bytes(&mut out, &self.lineage.hash());
         let tip = self.tip();
         put_cursor(&mut out, tip);
         match &self.over {

@@ -131,15 +131,22 @@ impl Lineage {
         shared
     }
 
-    /// A hash over the first `count` terms: how a tail of a lineage names what it leaves out.
-    pub fn chain(&self, count: usize) -> [u8; 16] {
+    /// A hash over all of it.
+    pub fn hash(&self) -> [u8; 16] {
         let mut hash = blake3::Hasher::new();
-        for (term, rev) in self.0.iter().take(count) {
+        for (term, rev) in &self.0 {
             hash.update(&term.0.to_le_bytes()).update(&rev.to_le_bytes());
         }
         let mut first = [0; 16];
         first.copy_from_slice(&hash.finalize().as_bytes()[..16]);
         first
+    }
+
+    /// Drops the oldest terms but `keep`; gives the last rev of those. Below it nobody may follow
+    /// this history any more: it no longer knows which term wrote what.
+    pub fn prune(&mut self, keep: usize) -> Rev {
+        let mut dropped = self.0.drain(..self.0.len().saturating_sub(keep));
+        dropped.next_back().map_or(0, |(_, rev)| rev)
     }
 }
 
@@ -175,6 +182,15 @@ mod tests {
         assert_eq!(lineage(&[(1, 5), (3, 9)]).fork(&lineage(&[(1, 4), (4, 9)])), 4);
         assert_eq!(lineage(&[(1, 5)]).fork(&lineage(&[(2, 5)])), 0);
         assert_eq!(lineage(&[(1, 5), (3, 9)]).cut(c(3, 7)), lineage(&[(1, 5), (3, 7)]));
+    }
+
+    #[test]
+    fn a_pruned_lineage_knows_its_newest_terms_only() {
+        let mut l = lineage(&[(1, 5), (3, 9), (4, 12)]);
+        assert_eq!(l.prune(2), 5);
+        assert_eq!(l, lineage(&[(3, 9), (4, 12)]));
+        assert!(!l.has(c(1, 5)) && l.has(c(3, 9)) && l.has(c(4, 12)));
+        assert_eq!((l.prune(5), l.terms().len()), (0, 2));
     }
 
     #[test]

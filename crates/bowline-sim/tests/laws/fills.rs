@@ -204,3 +204,29 @@ fn law_12_a_new_owner_that_says_nothing_takes_nothing_away() {
     assert_eq!(told(&w, 1), BTreeMap::from([("x".into(), Why::Absent)]));
     assert!(all().covers(key("x").as_str()));
 }
+
+#[test]
+fn an_owner_that_is_opened_often_keeps_its_newest_terms_and_fills_old_copies_anew() {
+    let (mut w, s, mut r) = world(Recovery::Relist);
+    w.at_source(&s, "always", Some("v"));
+    w.relist(&s, 9);
+    up(&mut w, 0, 1);
+    up(&mut w, 0, 2);
+    w.settle(&mut r);
+    down(&mut w, 0, 2);
+    for n in 0..200 {
+        w.restart(&node(0), |disk| disk);
+        w.at_source(&s, "counter", Some(&n.to_string()));
+        w.relist(&s, 9);
+        w.relist(&s, 9);
+        up(&mut w, 0, 1);
+        w.settle(&mut r);
+        same(&w, &s, &[1]);
+    }
+    let terms = w.at(&node(0)).own()[&s].durable.head.lineage.terms().len();
+    assert!((64..=65).contains(&terms), "{terms} terms");
+    up(&mut w, 0, 2);
+    w.settle(&mut r);
+    same(&w, &s, &[1, 2]);
+    assert_eq!(told(&w, 2), BTreeMap::new(), "nothing of it looked like an absence");
+}

@@ -2,9 +2,9 @@
 
 use bowline_sync::{Feed, Frame, Row, Said, Target};
 use bowline_types::{
-    Body, Cursor, Digest, Fingerprint, Guard, Have, Head, Interest, InterestId, Item, Key, Lineage, NodeId,
-    Over, Part, Place, Prefix, Proposal, ProposalId, Record, ShelfId, ShelfName, Signature, Term,
-    Verdict,
+    Body, Cursor, Digest, Fingerprint, Guard, Have, Head, Interest, InterestId, Item, Key, Lineage,
+    NodeId, Over, Part, Place, Prefix, Proposal, ProposalId, Record, ShelfId, ShelfName, Signature,
+    Term, Verdict,
 };
 use bytes::Bytes;
 

@@ -29,7 +29,7 @@ use crate::proto::{authapi, eventstreamapi, join, versionapi};
 use crate::tunnel::{self, Tunnel, TunnelRequest};
 use crate::{
     AuthRequest, BoxFuture, Codec, Error, Grant, JoinRequest, Keepalive, Limits, Link, LinkFacts,
-    RenewRequest, Transport, skew,
+    PROTOCOL, RenewRequest, Transport, skew,
 };
 pub use backoff::Backoff;
 use connect::Connected;
@@ -91,6 +91,8 @@ pub struct DialerOptions {
     pub keepalive: Keepalive,
     /// How long each step of connecting may take.
     pub patience: Duration,
+    /// The version of the native protocol: [`PROTOCOL`], except in tests of skew.
+    pub protocol: u32,
 }
 
 impl DialerOptions {
@@ -108,6 +110,7 @@ impl DialerOptions {
             limits: Limits::default(),
             keepalive: Keepalive::AGENT,
             patience: Duration::from_secs(10),
+            protocol: PROTOCOL,
         }
     }
 }
@@ -238,7 +241,8 @@ impl Dialer {
         let mut client = client.max_decoding_message_size(options.limits.message);
         let answer = self.timed(client.subscribe(call), &connected).await?;
         let theirs = answer.metadata().get(skew::METADATA).and_then(|v| v.to_str().ok());
-        let protocol = skew::agree(theirs.and_then(|p| p.parse().ok()).unwrap_or(0))?;
+        let theirs = theirs.and_then(|p| p.parse().ok()).unwrap_or(0);
+        let protocol = skew::agree(options.protocol, theirs)?;
         let (ask, asked) = mpsc::channel(ASKED);
         let inbound = Inbound::new(answer.into_inner(), codec, core.clone(), Some(ask));
         let facts = LinkFacts {
@@ -310,7 +314,7 @@ impl Dialer {
     fn call<T>(&self, message: T, token: Option<&str>) -> Result<Request<T>, Error> {
         let mut request = Request::new(message);
         let metadata = request.metadata_mut();
-        skew::put(metadata);
+        skew::put(metadata, self.0.options.protocol);
         metadata.insert(skew::VERSION, ascii(&self.0.options.version)?);
         if let Some(token) = token {
             metadata.insert("authorization", ascii(token)?);

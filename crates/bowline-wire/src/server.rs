@@ -3,6 +3,7 @@
 mod accept;
 mod registry;
 mod services;
+mod whole;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::{Admission, Error, Keepalive, Limits, Link};
+use crate::{Admission, Error, Keepalive, Limits, Link, PROTOCOL};
 use registry::Registry;
 
 /// Links that wait to be taken over; when it is full, `Subscribe` waits.
@@ -35,6 +36,8 @@ pub struct ServerOptions {
     pub keepalive: Keepalive,
     /// Whether to offer HTTP/2 at all; without it every agent comes by WebSocket.
     pub http2: bool,
+    /// The version of the native protocol: [`PROTOCOL`], except in tests of skew.
+    pub protocol: u32,
     /// Who may connect.
     pub admission: Arc<dyn Admission>,
 }
@@ -48,6 +51,7 @@ impl ServerOptions {
             limits: Limits::default(),
             keepalive: Keepalive::HUB,
             http2: true,
+            protocol: PROTOCOL,
             admission,
         }
     }
@@ -108,6 +112,7 @@ impl Server {
             node: options.node,
             limits: options.limits,
             keepalive: options.keepalive,
+            protocol: options.protocol,
             admission: options.admission,
             incoming,
             registry: Registry::default(),
@@ -159,6 +164,7 @@ struct Shared {
     node: NodeId,
     limits: Limits,
     keepalive: Keepalive,
+    protocol: u32,
     admission: Arc<dyn Admission>,
     incoming: mpsc::Sender<Incoming>,
     registry: Registry,

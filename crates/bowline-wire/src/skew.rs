@@ -2,7 +2,7 @@
 
 use tonic::metadata::{MetadataMap, MetadataValue};
 
-use crate::{Error, PROTOCOL};
+use crate::Error;
 
 /// The metadata in which a native peer names its protocol.
 pub(crate) const METADATA: &str = "bowline-protocol";
@@ -10,16 +10,16 @@ pub(crate) const METADATA: &str = "bowline-protocol";
 pub(crate) const VERSION: &str = "bowline-version";
 
 /// The version to speak with a peer that speaks `theirs`: the older one of the two.
-pub(crate) fn agree(theirs: u32) -> Result<u32, Error> {
-    if theirs.abs_diff(PROTOCOL) > 1 || theirs == 0 {
-        return Err(Error::Skew { theirs, ours: PROTOCOL });
+pub(crate) fn agree(ours: u32, theirs: u32) -> Result<u32, Error> {
+    if theirs.abs_diff(ours) > 1 || theirs == 0 {
+        return Err(Error::Skew { theirs, ours });
     }
-    Ok(theirs.min(PROTOCOL))
+    Ok(theirs.min(ours))
 }
 
 /// Names our protocol.
-pub(crate) fn put(metadata: &mut MetadataMap) {
-    metadata.insert(METADATA, MetadataValue::from(PROTOCOL));
+pub(crate) fn put(metadata: &mut MetadataMap, ours: u32) {
+    metadata.insert(METADATA, MetadataValue::from(ours));
 }
 
 #[cfg(test)]
@@ -28,9 +28,10 @@ mod tests {
 
     #[test]
     fn one_version_of_skew_is_spoken_down_and_two_are_refused() {
-        assert_eq!(agree(PROTOCOL).unwrap(), PROTOCOL);
-        assert_eq!(agree(PROTOCOL + 1).unwrap(), PROTOCOL);
-        assert!(agree(PROTOCOL + 2).is_err());
-        assert!(agree(0).is_err());
+        assert_eq!(agree(5, 5).unwrap(), 5);
+        assert_eq!(agree(5, 6).unwrap(), 5);
+        assert_eq!(agree(6, 5).unwrap(), 5);
+        assert!(agree(5, 7).is_err() && agree(7, 5).is_err());
+        assert!(agree(1, 0).is_err(), "there was never a version 0");
     }
 }

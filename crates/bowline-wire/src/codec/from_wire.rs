@@ -414,7 +414,8 @@ impl From<'_> {
 
     fn count_term(&mut self) -> Got<()> {
         self.terms += 1;
-        if self.terms > self.limits.terms {
+        // Each term comes with a rev.
+        if self.terms > self.limits.terms.saturating_mul(2) {
             return Err(Bad::Limit("terms", self.limits.terms));
         }
         Ok(())

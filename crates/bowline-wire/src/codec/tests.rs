@@ -175,6 +175,60 @@ fn limits_hold_while_reading() {
     assert_eq!(what(event, &limits), "prefixes above the limit of 2");
 }
 
+/// Each with just as many as may be, and with one more.
+#[test]
+fn every_limit_on_a_frame_has_its_edge() {
+    let shelf = || Some(sync::Shelf { owner: "hub".into(), name: "kv".into() });
+    let edge = |kind: &str, limits: &Limits, most: Vec<u8>, more: Vec<u8>, said: &str| {
+        let fits = decode(event_of(kind, most), limits);
+        // Other rules may find fault with it; the limit must not.
+        assert!(!matches!(fits, Err(Error::TooLarge { .. })), "{kind}: {fits:?}");
+        assert_eq!(what(event_of(kind, more), limits), said);
+    };
+    let limits = Limits { records: 2, rows: 2, terms: 2, text: 5, ..Limits::default() };
+    let hello = |n| {
+        let row = || sync::Row { shelf: shelf(), ..Default::default() };
+        sync::Hello { session: 1, rows: (0..n).map(|_| row()).collect() }.encode_to_vec()
+    };
+    edge("hello", &limits, hello(2), hello(3), "rows above the limit of 2");
+    let guards = |n: u64| {
+        let guard = |k: u64| sync::Guard { key: format!("k{k}"), at: None };
+        let guards = (0..n).map(guard).collect();
+        sync::Propose { shelf: shelf(), guards, ..Default::default() }.encode_to_vec()
+    };
+    edge("propose", &limits, guards(2), guards(3), "guards above the limit of 2");
+    let items = |n: u64| {
+        let item = |k: u64| sync::Item { key: format!("k{k}"), body: None, secret: false };
+        let items = (0..n).map(item).collect();
+        sync::Propose { shelf: shelf(), items, ..Default::default() }.encode_to_vec()
+    };
+    edge("propose", &limits, items(2), items(3), "items above the limit of 2");
+    let terms = |n: u64| {
+        let (terms, revs) = ((1..=n).collect(), (1..=n).collect());
+        let head = sync::Head { shelf: shelf(), terms, revs, ..Default::default() };
+        sync::Feed { head: Some(head), ..Default::default() }.encode_to_vec()
+    };
+    edge("feed", &limits, terms(2), terms(3), "terms above the limit of 2");
+    let signed = |n: usize| {
+        let head =
+            sync::Head { shelf: shelf(), signature: vec![1; n].into(), ..Default::default() };
+        sync::Feed { head: Some(head), ..Default::default() }.encode_to_vec()
+    };
+    edge("feed", &limits, signed(5), signed(6), "signature above the limit of 5");
+    let why = |n: usize| {
+        let refused = sync::Refused { at: None, why: "x".repeat(n) };
+        let verdict = Some(sync::verdict::Verdict::Refused(refused));
+        sync::Verdict { verdict, ..Default::default() }.encode_to_vec()
+    };
+    edge("verdict", &limits, why(5), why(6), "text above the limit of 5");
+    let small = Limits { inflated: 100, ..Limits::default() };
+    let which = |n: usize| {
+        let name = "x".repeat(n);
+        sync::Which { shelf: Some(sync::Shelf { owner: "hub".into(), name }) }.encode_to_vec()
+    };
+    edge("which", &small, which(80), which(120), "bytes in a frame above the limit of 100");
+}
+
 #[test]
 fn a_bomb_is_refused_before_it_is_unpacked() {
     let limits = Limits { inflated: 100_000, ..Limits::default() };

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
 use tracing::{debug, warn};
 
+use super::whole::Whole;
 use super::{Shared, services};
 use crate::link::LAST_WORD;
 use crate::{Peer, websocket};
@@ -32,6 +33,9 @@ const SEND_BUFFER: usize = 64 * 1024;
 const HANG_UP: Duration = Duration::from_secs(1);
 /// How many bytes of such a peer are read and dropped meanwhile.
 const UNREAD: usize = 64 * 1024;
+
+/// The least that HTTP/1.1 must be able to hold.
+const SMALLEST: usize = 8 * 1024;
 
 /// A connection, as its requests see it.
 pub(super) struct Connection {
@@ -195,7 +199,7 @@ fn http(shared: &Shared) -> auto::Builder<TokioExecutor> {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(shared.limits.handshake)
-        .max_buf_size(shared.limits.headers as usize);
+        .max_buf_size((shared.limits.headers as usize).max(SMALLEST));
     builder
 }
 
@@ -219,6 +223,6 @@ async fn answer(
         return Ok(websocket::accept(request, settings, &tracker, serve));
     }
     request.extensions_mut().insert(connection);
-    let request = request.map(Body::new);
+    let request = request.map(|body| Body::new(Whole::new(body)));
     Ok(services::route(request, shared, crate::Transport::Http2).await)
 }

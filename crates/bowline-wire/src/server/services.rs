@@ -127,12 +127,12 @@ fn call_of(metadata: &MetadataMap) -> Call {
 }
 
 /// The protocol that both ends speak; a peer without one is not native.
-fn agreed(call: &Call) -> Result<u32, Status> {
+fn agreed(call: &Call, ours: u32) -> Result<u32, Status> {
     let Some(theirs) = call.protocol else {
         let why = format!("no {} metadata: the argocd-agent dialect is not served", skew::METADATA);
         return Err(Status::failed_precondition(why));
     };
-    skew::agree(theirs).map_err(|e| Status::failed_precondition(format!("{}: {e}", e.code())))
+    skew::agree(ours, theirs).map_err(|e| Status::failed_precondition(format!("{}: {e}", e.code())))
 }
 
 type EventStream = Pin<Box<dyn Stream<Item = Result<events::Event, Status>> + Send>>;
@@ -146,7 +146,7 @@ impl events::event_stream_server::EventStream for Hub {
         request: Request<Streaming<events::Event>>,
     ) -> Result<Response<EventStream>, Status> {
         let (connection, call, node) = self.node(&request).await?;
-        let protocol = agreed(&call)?;
+        let protocol = agreed(&call, self.shared.protocol)?;
         if self.shared.draining.is_cancelled() {
             return Err(Status::unavailable("the hub is going away"));
         }
@@ -167,7 +167,7 @@ impl events::event_stream_server::EventStream for Hub {
         let gone = |_| Status::unavailable("the hub is going away");
         self.shared.incoming.send(Incoming::Link(link)).await.map_err(gone)?;
         let mut response = Response::new(Box::pin(outbound) as EventStream);
-        skew::put(response.metadata_mut());
+        skew::put(response.metadata_mut(), self.shared.protocol);
         Ok(response)
     }
 
@@ -176,7 +176,7 @@ impl events::event_stream_server::EventStream for Hub {
         request: Request<Streaming<events::Event>>,
     ) -> Result<Response<events::PushSummary>, Status> {
         let (_, call, node) = self.node(&request).await?;
-        agreed(&call)?;
+        agreed(&call, self.shared.protocol)?;
         let (codec, mut stream) = (self.codec(), request.into_inner());
         let mut summary = events::PushSummary { result: "ok".into(), received: 0, processed: 0 };
         while let Some(event) = stream.message().await.map_err(coded)? {
@@ -211,7 +211,7 @@ impl authapi::authentication_server::Authentication for Hub {
     ) -> Result<Response<authapi::AuthResponse>, Status> {
         let (connection, call) = self.caller(&request)?;
         if call.protocol.is_some() {
-            agreed(&call)?;
+            agreed(&call, self.shared.protocol)?;
         }
         let r = request.into_inner();
         let asked = AuthRequest {
@@ -223,7 +223,7 @@ impl authapi::authentication_server::Authentication for Hub {
         };
         let answer = self.shared.admission.authenticate(&connection.peer, &call, asked).await;
         let mut response = answer.map(auth_response).map_err(Refusal::into_status)?;
-        skew::put(response.metadata_mut());
+        skew::put(response.metadata_mut(), self.shared.protocol);
         Ok(response)
     }
 

@@ -1,8 +1,9 @@
 //! One task for each WebSocket: what comes in goes to the RPC's body, what the RPC writes goes out.
 
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::{SplitSink, SplitStream};
@@ -11,7 +12,7 @@ use http::{HeaderMap, Response};
 use http_body_util::BodyExt;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
 use tonic::body::Body;
@@ -33,6 +34,36 @@ pub(super) enum Side {
     Server,
 }
 
+/// When a peer was last heard.
+struct Heard {
+    began: Instant,
+    /// Milliseconds after that.
+    at: AtomicU64,
+}
+
+impl Heard {
+    fn new() -> Self {
+        Self { began: Instant::now(), at: AtomicU64::new(0) }
+    }
+
+    fn now(&self) {
+        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.at.store(now, Ordering::Relaxed);
+    }
+
+    /// Until nothing was heard for this long. Apart from writing, which a dead peer may block.
+    async fn silent(&self, most: Duration) {
+        loop {
+            let at = Duration::from_millis(self.at.load(Ordering::Relaxed));
+            let quiet = self.began.elapsed().saturating_sub(at);
+            match most.checked_sub(quiet) {
+                Some(left) if !left.is_zero() => tokio::time::sleep(left).await,
+                _ => return,
+            }
+        }
+    }
+}
+
 /// Answers the RPC that comes in over `ws`.
 pub(super) async fn serve<S, R>(
     ws: WebSocketStream<S>,
@@ -44,15 +75,16 @@ pub(super) async fn serve<S, R>(
     R: Future<Output = Response<Body>>,
 {
     let (mut sink, mut stream) = ws.split();
-    let heard = AtomicBool::new(true);
+    let heard = Heard::new();
+    let silence = silence(&heard, into.downgrade(), settings);
     let reading = read(&mut stream, into, Side::Server, &heard);
     let writing = async {
         let (parts, body) = response.await.into_parts();
         // A reply without a body has its status among the headers.
         sink.send(binary(framing::metadata(&parts.headers))).await?;
-        write(&mut sink, body, Side::Server, settings, &heard).await
+        write(&mut sink, body, Side::Server, settings).await
     };
-    both(reading, writing, Side::Server, settings).await;
+    both(reading, writing, silence, Side::Server, settings).await;
     close(sink).await;
 }
 
@@ -67,12 +99,13 @@ pub(super) async fn run<S>(
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let (mut sink, mut stream) = ws.split();
-    let heard = AtomicBool::new(true);
+    let heard = Heard::new();
     let gone = into.clone();
+    let silence = silence(&heard, into.downgrade(), &settings);
     let reading = read(&mut stream, into, side, &heard);
-    let writing = write(&mut sink, body, side, &settings, &heard);
+    let writing = write(&mut sink, body, side, &settings);
     tokio::select! {
-        () = both(reading, writing, side, &settings) => {}
+        () = both(reading, writing, silence, side, &settings) => {}
         // Nobody reads the answer any more.
         () = gone.closed() => {}
     }
@@ -88,10 +121,11 @@ async fn close<S: AsyncRead + AsyncWrite + Unpin>(mut sink: Sink<S>) {
 async fn both(
     reading: impl Future<Output = ()>,
     writing: impl Future<Output = Result<(), WsError>>,
+    silence: impl Future<Output = ()>,
     side: Side,
     settings: &Settings,
 ) {
-    tokio::pin!(reading, writing);
+    tokio::pin!(reading, writing, silence);
     let mut done = (false, false);
     loop {
         tokio::select! {
@@ -102,6 +136,7 @@ async fn both(
                 }
                 done.1 = true;
             }
+            () = &mut silence => return,
             () = settings.cut.cancelled() => {
                 // The last word still goes out.
                 if !done.1 {
@@ -116,17 +151,27 @@ async fn both(
     }
 }
 
+/// Tells the RPC when the peer has not been heard for too long.
+async fn silence(heard: &Heard, into: mpsc::WeakSender<Item>, settings: &Settings) {
+    heard.silent(settings.keepalive.every + settings.keepalive.within).await;
+    if let Some(into) = into.upgrade() {
+        let told = fail(&into, "the peer does not answer any more");
+        // An RPC that reads nothing learns it from the end.
+        let _ = tokio::time::timeout(LAST_WORD, told).await;
+    }
+}
+
 async fn read<S>(
     stream: &mut SplitStream<WebSocketStream<S>>,
     into: mpsc::Sender<Item>,
     side: Side,
-    heard: &AtomicBool,
+    heard: &Heard,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut headers_seen = side == Side::Server;
     while let Some(message) = stream.next().await {
-        heard.store(true, Ordering::Relaxed);
+        heard.now();
         let bytes = match message {
             Ok(Message::Binary(bytes)) => bytes,
             Ok(Message::Close(_)) => break,
@@ -158,14 +203,14 @@ async fn read<S>(
 /// The client has said all; pings still come, and its leaving should be noticed.
 async fn drain<S>(
     stream: &mut SplitStream<WebSocketStream<S>>,
-    heard: &AtomicBool,
+    heard: &Heard,
     into: mpsc::Sender<Item>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     drop(into);
     while let Some(Ok(_)) = stream.next().await {
-        heard.store(true, Ordering::Relaxed);
+        heard.now();
     }
 }
 
@@ -178,7 +223,6 @@ async fn write<S>(
     mut body: Body,
     side: Side,
     settings: &Settings,
-    heard: &AtomicBool,
 ) -> Result<(), WsError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -222,10 +266,6 @@ where
                 }
             },
             _ = tick.tick() => {
-                // Two rounds without a sound: the peer is gone.
-                if !heard.swap(false, Ordering::Relaxed) {
-                    return Err(WsError::ConnectionClosed);
-                }
                 sink.send(Message::Ping(Bytes::new())).await?;
             }
         }

@@ -6,5 +6,8 @@ mod admitted;
 mod closing;
 mod detours;
 mod frames;
+mod keepalive;
+mod limits;
+mod skew;
 mod stage;
 mod tunnels;

@@ -36,6 +36,7 @@ pub use proto::cloudevents::CloudEvent;
 pub use server::{Incoming, Server, ServerHandle, ServerOptions};
 pub use trace::{Span, TraceContext};
 pub use tunnel::{Tunnel, TunnelRequest};
+pub use websocket::fuzz_websocket;
 
 /// The version of the native protocol that this build speaks.
 pub const PROTOCOL: u32 = 1;

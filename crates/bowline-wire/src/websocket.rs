@@ -185,6 +185,12 @@ where
     Ok(response.map(|()| Body::new(pump::ItemBody::new(receiver))))
 }
 
+/// Takes any bytes as a WebSocket message, and as the bytes of an RPC on their way into messages:
+/// what fuzzers call.
+pub fn fuzz_websocket(bytes: &[u8]) {
+    framing::fuzz(bytes);
+}
+
 /// The `Proxy-Authorization` of a proxy's user and password.
 pub(crate) fn basic(user: &str, password: &str) -> String {
     let pair = format!("{user}:{password}");

@@ -6,6 +6,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 /// The flag of a frame that holds header lines.
 const METADATA: u8 = 0x80;
 const PREFIX: usize = 5;
+/// The most headers in a frame: far more than an RPC has, far fewer than a map of them can hold.
+const MOST_HEADERS: usize = 512;
 
 /// What a client says when it will send no more.
 pub(super) const END: Bytes = Bytes::from_static(&[METADATA, 0, 0, 0, 0]);
@@ -58,6 +60,9 @@ fn headers(lines: &[u8]) -> Option<HeaderMap> {
         }
         let colon = line.iter().position(|c| *c == b':')?;
         let name = HeaderName::from_bytes(line[..colon].trim_ascii()).ok()?;
+        if out.len() >= MOST_HEADERS {
+            return None;
+        }
         out.append(name, HeaderValue::from_bytes(line[colon + 1..].trim_ascii()).ok()?);
     }
     Some(out)
@@ -69,6 +74,38 @@ pub(super) fn split(buffer: &mut BytesMut) -> Option<Bytes> {
     let [_, a, b, c, d] = prefix;
     let whole = PREFIX + u32::from_be_bytes([a, b, c, d]) as usize;
     (buffer.len() >= whole).then(|| buffer.split_to(whole).freeze())
+}
+
+/// Takes any bytes as one message, and as what an RPC has written.
+pub(super) fn fuzz(bytes: &[u8]) {
+    let given = Bytes::copy_from_slice(bytes);
+    match read(given.clone()) {
+        Some(Message::Data(data)) => assert_eq!(data, given),
+        Some(Message::Metadata(headers)) => {
+            let Some(Message::Metadata(again)) = read(metadata(&headers)) else {
+                assert!(headers.is_empty(), "what was read can be written and read again");
+                return;
+            };
+            assert_eq!(again, headers, "the way there and back changes nothing");
+        }
+        Some(Message::End) => assert_eq!(given, END),
+        None => {}
+    }
+    // However the bytes come, the frames are the same, and nothing is lost.
+    let step = bytes.first().map_or(1, |b| usize::from(*b) + 1);
+    let (mut whole, mut parts) = (BytesMut::from(bytes), BytesMut::new());
+    let (mut at_once, mut bit_by_bit) = (vec![], vec![]);
+    while let Some(frame) = split(&mut whole) {
+        at_once.push(frame);
+    }
+    for part in bytes.chunks(step) {
+        parts.extend_from_slice(part);
+        while let Some(frame) = split(&mut parts) {
+            bit_by_bit.push(frame);
+        }
+    }
+    assert_eq!((&at_once, &whole), (&bit_by_bit, &parts));
+    assert_eq!([at_once.concat(), whole.to_vec()].concat(), bytes);
 }
 
 #[cfg(test)]
@@ -93,6 +130,27 @@ mod tests {
             assert!(read(Bytes::copy_from_slice(bad)).is_none(), "{bad:?}");
         }
         assert!(matches!(read(END), Some(Message::End)));
+    }
+
+    #[test]
+    fn more_headers_than_anyone_needs_are_refused() {
+        let frame = |n: usize| {
+            let lines: String = (0..n).map(|n| format!("x{n}: 1\r\n")).collect();
+            let mut out = BytesMut::from(&[METADATA][..]);
+            out.put_u32(u32::try_from(lines.len()).unwrap());
+            out.put_slice(lines.as_bytes());
+            out.freeze()
+        };
+        assert!(matches!(read(frame(MOST_HEADERS)), Some(Message::Metadata(_))));
+        assert!(read(frame(MOST_HEADERS + 1)).is_none());
+        assert!(read(frame(100_000)).is_none(), "more than a map of headers can hold");
+    }
+
+    #[test]
+    fn any_bytes_may_come() {
+        for bytes in [&b""[..], b"\x80\0\0\0\x05a: b\n", b"\0\0\0\0\x01a\0\0\0\0\x02bc\0\0", &END] {
+            fuzz(bytes);
+        }
     }
 
     #[test]

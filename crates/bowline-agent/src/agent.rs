@@ -173,11 +173,8 @@ fn drive(
 ) -> Result<Drive, Error> {
     let store = Sqlite::open(&options.data.join("store"))?;
     let signer = identity.head_signer(options)?;
-    let decider = Operations {
-        observed: shelves.observed.clone(),
-        world: world.clone(),
-        applier: applier.clone(),
-    };
+    let decider =
+        Operations { shelves: shelves.clone(), world: world.clone(), applier: applier.clone() };
     let watcher = Watcher { shelves: shelves.clone(), world: world.clone() };
     let kv = KvFold { shelf: shelves.kv.clone(), kv: kv.clone(), world: world.clone() };
     let trust = TrustFold { roster: shelves.roster.clone(), identity: identity.clone() };

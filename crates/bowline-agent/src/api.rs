@@ -128,6 +128,7 @@ fn router(api: Arc<Api>) -> Router {
         .route("/shelves/{owner}/{name}", get(shelves::read))
         .route("/shelves/{owner}/{name}/adopt", post(shelves::adopt))
         .route("/shelves/{owner}/{name}/discard", post(shelves::discard))
+        .route("/shelves/{owner}/{name}/approve", post(shelves::approve))
         .route("/status", get(status::status))
         .route("/doctor", get(status::doctor));
     let live = "/agent/live/{group}/{kind}/{namespace}/{name}";

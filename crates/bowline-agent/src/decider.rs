@@ -2,26 +2,27 @@
 
 use std::sync::Arc;
 
-use bowline_client::api::OperationAsked;
+use bowline_client::api::{Approval, Approved, OperationAsked};
 use bowline_drive::Decider;
-use bowline_resources::OperationRequest;
+use bowline_resources::{OperationRequest, Owner};
 use bowline_sync::Decision;
-use bowline_types::{Item, NodeId, Now, Proposal, ShelfId};
+use bowline_types::{Item, NodeId, Now, Proposal};
 
 use crate::applier::Applier;
+use crate::shelves::Shelves;
 use crate::world::World;
 
-/// Takes operations on. What it answers is committed together with the operation's first state: asked
+/// Takes operations on, and a person's word on what is held. What it answers is committed together with the operation's first state: asked
 /// again, after a cut or a restart, the core repeats the verdict and nothing happens twice.
 pub(crate) struct Operations {
-    pub(crate) observed: ShelfId,
+    pub(crate) shelves: Shelves,
     pub(crate) world: Arc<World>,
     pub(crate) applier: Arc<dyn Applier>,
 }
 
 impl Decider for Operations {
     fn decide(&mut self, _: &NodeId, proposal: &Proposal, now: Now) -> Result<Decision, String> {
-        if proposal.shelf != self.observed {
+        if proposal.shelf != self.shelves.observed {
             return Err("only operations on objects are decided here".into());
         }
         // What is there is reported, never written from outside.
@@ -29,6 +30,9 @@ impl Decider for Operations {
             return Err("reports are written by the agent alone".into());
         }
         let ask = proposal.ask.as_deref().unwrap_or_default();
+        if let Ok(approval) = serde_json::from_slice::<Approval>(ask) {
+            return self.approve(&approval);
+        }
         let request = OperationRequest::decode(ask).map_err(|e| e.to_string())?;
         let mut state = self.world.state();
         let wanted = state.wanted(&request.key).cloned();
@@ -41,5 +45,21 @@ impl Decider for Operations {
         // A second request may come before this one is on disk, and must find it.
         state.decided.insert(request.key, look.observed);
         Ok(Decision { items: vec![item], answer: answer.into() })
+    }
+}
+
+impl Operations {
+    /// Lets go what is held. A restart before it is done asks again.
+    fn approve(&self, approval: &Approval) -> Result<Decision, String> {
+        let owner = [Owner::Hub, Owner::Agent];
+        let owner =
+            owner.into_iter().find(|o| self.shelves.desired(*o).to_string() == approval.approve);
+        let owner = owner.ok_or_else(|| format!("{} wants nothing here", approval.approve))?;
+        let approved = self.world.approve(owner, &approval.by);
+        if approved == 0 {
+            return Err(format!("nothing is held for {}", approval.approve));
+        }
+        let answer = serde_json::to_vec(&Approved { approved }).map_err(|e| e.to_string())?;
+        Ok(Decision { items: vec![], answer: answer.into() })
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct Plan {
     pub(crate) drifted: BTreeSet<ObjectKey>,
     /// Objects that are what is wanted already, under another record: nothing is applied.
     pub(crate) relabelled: BTreeSet<ObjectKey>,
+    /// Of those, the ones of which too many are absent at a time: a person is asked.
+    pub(crate) too_many: BTreeSet<ObjectKey>,
     /// Deleted for being absent.
     pub(crate) absent: usize,
 }
@@ -80,6 +82,8 @@ fn survey(
             }
             (None, Some(_)) => match standing.get(key) {
                 Some(Standing::Removed) => Want::Gone(Why::Removed),
+                // A person's word is an order, where absence is none.
+                Some(Standing::Absent) if state.approved.contains(key) => Want::Gone(Why::Removed),
                 Some(Standing::Absent) => Want::Gone(Why::Absent),
                 Some(Standing::Unsure) | None => continue,
             },
@@ -117,8 +121,10 @@ fn take(state: &State, step: Step, plan: &mut Plan) {
         Step::Hold(key, HoldWhy::TooManyAbsent { absent, live }) => {
             let hold = format!(
                 "held: {absent} of {live} objects are absent from their owner's shelf, \
-                 more than may go without asking; put them back there, or delete them there"
+                 more than may go without asking; put them back there, or let them go with \
+                 `bowline shelf approve`"
             );
+            plan.too_many.insert(key.clone());
             plan.holds.insert(key, hold);
         }
     }

@@ -142,7 +142,7 @@ impl Reconciler {
             standing = self.standing(&keys).await?;
             self.unsure |= standing.values().any(|s| *s == Standing::Unsure);
         }
-        let plan = plan::plan(&self.world.state(), &keys, &standing, self.absence);
+        let plan = self.planned(&keys, &standing);
         debug!(keys = keys.len(), tasks = plan.tasks.len(), holds = plan.holds.len(), "planned");
         self.absence.spent += plan.absent;
         let failed = self.perform(&plan).await;
@@ -153,6 +153,22 @@ impl Reconciler {
             self.sealed = true;
         }
         Ok(())
+    }
+
+    /// Plans, and notes what a person is asked about.
+    fn planned(
+        &mut self,
+        keys: &BTreeSet<ObjectKey>,
+        standing: &BTreeMap<ObjectKey, Standing>,
+    ) -> Plan {
+        let mut state = self.world.state();
+        if std::mem::take(&mut state.looked) {
+            self.absence.spent = 0;
+        }
+        let plan = plan::plan(&state, keys, standing, self.absence);
+        state.held.retain(|key| !keys.contains(key));
+        state.held.extend(plan.too_many.iter().cloned());
+        plan
     }
 
     async fn perform(&self, plan: &Plan) -> BTreeMap<ObjectKey, String> {

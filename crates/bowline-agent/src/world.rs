@@ -63,6 +63,12 @@ pub(crate) struct State {
     pub(crate) observed: BTreeMap<ObjectKey, Seen>,
     /// Operations that were taken on and are not on disk yet.
     pub(crate) decided: BTreeMap<ObjectKey, Observed>,
+    /// Objects that are left as they are since too many are absent from their owner's shelf.
+    pub(crate) held: BTreeSet<ObjectKey>,
+    /// Of those, the ones that a person said may go.
+    pub(crate) approved: BTreeSet<ObjectKey>,
+    /// A person has looked since absences were last counted.
+    pub(crate) looked: bool,
     /// What has not been looked at since it changed.
     pub(crate) dirty: Dirty,
     /// The cluster has said all that is there.
@@ -97,6 +103,18 @@ impl State {
     /// The last report, or the operation that is about to be one.
     pub(crate) fn before(&self, key: &ObjectKey) -> Option<&Observed> {
         self.decided.get(key).or_else(|| self.observed.get(key).map(|s| &s.observed))
+    }
+
+    /// A person says that what is held though this owner's shelf lacks it may go: how many that is.
+    pub(crate) fn approve(&mut self, owner: Owner) -> usize {
+        let held: Vec<_> =
+            self.held.iter().filter(|k| self.owner_of(k) == owner).cloned().collect();
+        if !held.is_empty() {
+            self.looked = true;
+        }
+        self.approved.extend(held.iter().cloned());
+        self.dirty.keys.extend(held.iter().cloned());
+        held.len()
     }
 
     pub(crate) fn mode(&self) -> Mode {
@@ -151,6 +169,16 @@ impl World {
         self.wake.notify_one();
     }
 
+    /// A person says that what is held for this owner may go: how many objects that is.
+    pub(crate) fn approve(&self, owner: Owner, by: &str) -> u64 {
+        let approved = self.state().approve(owner);
+        if approved > 0 {
+            tracing::warn!(by, approved, "objects that their owner's shelf lacks are let go");
+        }
+        self.wake.notify_one();
+        approved as u64
+    }
+
     pub(crate) fn live_put(&self, held: Held) {
         let mut state = self.state();
         let key = held.live.key.clone();
@@ -164,6 +192,7 @@ impl World {
     pub(crate) fn live_gone(&self, key: &ObjectKey) {
         let mut state = self.state();
         state.live.remove(key);
+        state.approved.remove(key);
         if !state.is_settled(key) {
             state.touch(key);
             self.wake.notify_one();

@@ -81,7 +81,7 @@ enum Command {
     Revoke(revoke::Revoke),
     /// Tokens for people and programs
     Token(token::Token),
-    /// Shelves: list, adopt, discard
+    /// Shelves: list, adopt, discard, approve
     Shelf(shelf::Shelf),
     /// Copy the hub's store into a file while it runs
     Backup(backup::Backup),

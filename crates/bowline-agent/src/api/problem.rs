@@ -27,6 +27,7 @@ bowline_client::problems! {
     Stopped = "BL-1150", 503, "the shelf has stopped";
     CommitTooLarge = "BL-1151", 413, "that does not fit in one commit";
     NotStopped = "BL-1152", 409, "the shelf has not stopped";
+    NothingHeld = "BL-1153", 409, "nothing is held that the shelf lacks";
 }
 
 impl From<bowline_drive::Error> for Fault {

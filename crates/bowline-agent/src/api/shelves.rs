@@ -2,7 +2,8 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
-use bowline_client::api::{Done, List, ShelfState, ShelfView};
+use bowline_client::api::{Approved, Done, List, ShelfState, ShelfView};
+use bowline_resources::Owner;
 use bowline_sync::{LinkReport, ShelfReport, Status};
 use bowline_types::{Cursor, ShelfId};
 
@@ -40,6 +41,21 @@ pub(super) async fn discard(
     Ok(Json(Done {}))
 }
 
+/// Lets go what is held though this shelf lacks it.
+pub(super) async fn approve(
+    State(api): Shared,
+    Path((owner, name)): Path<(String, String)>,
+) -> Result<Json<Approved>, Fault> {
+    let id = format!("{owner}/{name}");
+    let owner = [Owner::Hub, Owner::Agent];
+    let owner = owner.into_iter().find(|o| api.shelves.desired(*o).to_string() == id);
+    let owner = owner.ok_or_else(|| Code::NoShelf.because(format!("{id} wants nothing here")))?;
+    match api.world.approve(owner, &format!("local@{}", api.shelves.me)) {
+        0 => Err(Code::NothingHeld.because(id)),
+        approved => Ok(Json(Approved { approved })),
+    }
+}
+
 pub(super) async fn debug(State(api): Shared) -> Result<Json<Vec<ShelfReport>>, Fault> {
     Ok(Json(api.handle.report().await?.shelves))
 }
@@ -55,7 +71,21 @@ impl Api {
             let shelves = node.report().shelves;
             shelves.into_iter().map(|s| (seen(&s.shelf), s)).collect::<Vec<_>>()
         });
-        Ok(looked.await?.into_iter().map(|(seen, report)| view(&report, seen)).collect())
+        let views = looked.await?.into_iter().map(|(seen, report)| {
+            let view = view(&report, seen);
+            ShelfView { question: view.question.or_else(|| self.held(&report.shelf)), ..view }
+        });
+        Ok(views.collect())
+    }
+
+    /// What a person is asked about objects that a shelf lacks and that are here.
+    fn held(&self, shelf: &ShelfId) -> Option<String> {
+        let owner = [Owner::Hub, Owner::Agent];
+        let owner = owner.into_iter().find(|o| self.shelves.desired(*o) == shelf)?;
+        let state = self.world.state();
+        let held = state.held.iter().filter(|k| state.owner_of(k) == owner).count();
+        let asks = "objects that are here are absent from it, and held: approve lets them go";
+        (held > 0).then(|| format!("{held} {asks}"))
     }
 
     /// A shelf of this agent's own that waits for a person's word.

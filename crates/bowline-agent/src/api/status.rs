@@ -181,7 +181,8 @@ fn objects(counts: &Counts) -> Finding {
         counts.total, counts.synced, counts.healthy, counts.degraded, counts.held
     );
     if counts.held > 0 {
-        let hint = "their owner's shelf lacks them: put them back there, or delete them there";
+        let hint =
+            "their owner's shelf lacks them: put them back there, or `bowline shelf approve`";
         return finding(Level::Error, "objects", what, Some(hint), None);
     }
     let level = if counts.degraded > 0 { Level::Warning } else { Level::Ok };

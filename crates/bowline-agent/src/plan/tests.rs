@@ -114,3 +114,22 @@ fn drift_is_told_from_a_change() {
     assert_eq!(plan.drifted, [key("drifted")].into());
     assert_eq!(plan.tasks.len(), 2);
 }
+
+#[test]
+fn absent_objects_that_a_person_approved_go_and_others_stay_held() {
+    let mut state = State { roster: Some(entry(Mode::Managed)), ..State::default() };
+    let names = ["a", "b", "c", "d", "e", "f"];
+    for name in names {
+        have(&mut state, Owner::Hub, name, "one", 1);
+    }
+    let absent: Vec<_> = names.iter().map(|n| (*n, Standing::Absent)).collect();
+    let held = planned(&state, &absent);
+    assert_eq!((held.too_many.len(), held.tasks.len()), (6, 0));
+    state.held = ["a", "b", "c"].map(key).into();
+    assert_eq!(state.approve(Owner::Agent), 0, "another owner's shelf");
+    assert_eq!(state.approve(Owner::Hub), 3);
+    let plan = planned(&state, &absent);
+    assert_eq!(plan.tasks.len(), 3);
+    assert_eq!(plan.absent, 0, "a person's word is not counted against the share");
+    assert_eq!(plan.too_many, ["d", "e", "f"].map(key).into());
+}

@@ -41,9 +41,13 @@ impl Watcher {
                 Owner::Agent => &mut state.own,
             };
             match wanted {
-                Some(wanted) => map.insert(key.clone(), wanted),
-                None => map.remove(&key),
-            };
+                Some(wanted) => {
+                    map.insert(key.clone(), wanted);
+                    // Whoever wants it again has not heard that it may go.
+                    state.approved.remove(&key);
+                }
+                None => drop(map.remove(&key)),
+            }
             state.touch(&key);
             self.world.told(&key);
         }

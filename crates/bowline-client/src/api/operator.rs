@@ -96,6 +96,25 @@ pub struct TokenView {
     pub expires: Option<Time>,
 }
 
+/// What a hub asks of an agent on a person's word: to let go what it holds though the shelf that
+/// should want it lacks it. Travels as a proposal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Approval {
+    /// The shelf whose absences are meant, `owner/name`.
+    pub approve: String,
+    /// Who says so.
+    pub by: String,
+}
+
+/// The answer to an approval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Approved {
+    /// How many objects are let go.
+    pub approved: u64,
+}
+
 /// How something ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

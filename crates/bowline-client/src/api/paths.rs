@@ -105,6 +105,11 @@ pub fn shelf_discard(id: &str) -> String {
     format!("{}/discard", shelf(id))
 }
 
+/// Lets go what an agent holds though a shelf lacks it: `POST`.
+pub fn shelf_approve(id: &str) -> String {
+    format!("{}/approve", shelf(id))
+}
+
 /// One shelf: `GET`. The id is `owner/name`.
 pub fn shelf(id: &str) -> String {
     let (owner, name) = id.split_once('/').unwrap_or((id, ""));

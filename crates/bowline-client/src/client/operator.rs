@@ -8,8 +8,8 @@ use hyper::body::{Body as _, Incoming};
 use super::{Call, Client};
 use crate::Error;
 use crate::api::{
-    AuditEntry, AuditQuery, Doctor, Done, List, PkiRotate, PkiView, ShelfView, Status, TokenCreate,
-    TokenCreated, TokenView, paths,
+    Approved, AuditEntry, AuditQuery, Doctor, Done, List, PkiRotate, PkiView, ShelfView, Status,
+    TokenCreate, TokenCreated, TokenView, paths,
 };
 
 impl Client {
@@ -71,6 +71,11 @@ impl Client {
     /// Leaves what peers hold of a stopped shelf.
     pub async fn discard_shelf(&self, id: &str) -> Result<ShelfView, Error> {
         self.post(&paths::shelf_discard(id), &Done {}).await
+    }
+
+    /// Lets go what an agent holds though the shelf lacks it.
+    pub async fn approve_shelf(&self, id: &str) -> Result<Approved, Error> {
+        self.post(&paths::shelf_approve(id), &Done {}).await
     }
 
     /// How the node is doing.

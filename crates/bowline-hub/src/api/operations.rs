@@ -8,6 +8,7 @@ use axum::routing::post;
 use bowline_client::api::{OperationAsked, OperationCreate, Role};
 use bowline_resources::{OperationRequest, OperationState, Phase, observed_shelf};
 use bowline_types::{NodeId, Verdict};
+use bytes::Bytes;
 use http::StatusCode;
 use serde_json::json;
 
@@ -71,14 +72,19 @@ async fn propose(
     agent: &NodeId,
     request: OperationRequest,
 ) -> Result<OperationAsked, Fault> {
+    let answer = ask_agent(state, agent, request.encode()).await?;
+    Ok(serde_json::from_slice::<OperationState>(&answer)
+        .map_or_else(|_| begun(&request), |begun| OperationAsked::from(&begun)))
+}
+
+/// Asks an agent's decider for something; its answer.
+pub(super) async fn ask_agent(state: &State, agent: &NodeId, ask: Bytes) -> Result<Bytes, Fault> {
     let shelf = observed_shelf(agent);
-    let ask = Some(request.encode());
-    match state.handle.propose(&shelf, vec![], vec![], ask, state.patience).await? {
-        Verdict::Taken { answer, .. } => Ok(serde_json::from_slice::<OperationState>(&answer)
-            .map_or_else(|_| begun(&request), |begun| OperationAsked::from(&begun))),
+    match state.handle.propose(&shelf, vec![], vec![], Some(ask), state.patience).await? {
+        Verdict::Taken { answer, .. } => Ok(answer),
         Verdict::Refused { why, .. } => Err(Code::Refused.because(why)),
         Verdict::Expired => Err(Code::Away
-            .because(format!("{agent} did not come in time; the operation was not started"))
+            .because(format!("{agent} did not come in time; nothing was begun"))
             .hint("see `bowline agents list`; ask again when it is connected")),
         Verdict::Unknown => Err(Code::Unknown
             .because(format!("{agent} was asked and did not answer; it may still take effect"))

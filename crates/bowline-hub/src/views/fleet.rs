@@ -145,9 +145,20 @@ impl Fleet {
             counts.synced += u64::from(current && seen.sync == InSync::Synced);
             counts.healthy += u64::from(seen.health == Health::Healthy);
             counts.degraded += u64::from(seen.health == Health::Degraded);
-            counts.held += u64::from(seen.message.starts_with("held"));
         }
+        counts.held = self.held(entry);
         counts
+    }
+
+    /// How many objects an agent holds back though nobody wants them: a person is asked.
+    fn held(&self, entry: &RosterEntry) -> u64 {
+        let fleet = self.0.read();
+        let Some(objects) = fleet.get(&entry.name) else { return 0 };
+        let held = objects.observed.iter().filter(|(key, seen)| {
+            !objects.of(owner_of(entry, key)).contains_key(*key)
+                && seen.says().is_some_and(|s| s.message.starts_with("held"))
+        });
+        held.count() as u64
     }
 
     /// An agent is no longer in the roster.

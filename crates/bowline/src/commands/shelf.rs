@@ -30,6 +30,11 @@ enum Verb {
         /// owner/name
         shelf: String,
     },
+    /// Let an agent delete what it holds since too many objects are absent from a shelf
+    Approve {
+        /// owner/name, such as hub/desired@alpha
+        shelf: String,
+    },
 }
 
 impl Shelf {
@@ -43,6 +48,10 @@ impl Shelf {
             }
             Verb::Adopt { shelf } => client.adopt_shelf(shelf).await?,
             Verb::Discard { shelf } => client.discard_shelf(shelf).await?,
+            Verb::Approve { shelf } => {
+                let approved = client.approve_shelf(shelf).await?.approved;
+                return print::out(&format!("{approved} objects absent from {shelf} are let go\n"));
+            }
         };
         print::out(&format!("shelf {} is {}\n", view.id, view.state))
     }

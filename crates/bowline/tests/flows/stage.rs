@@ -302,6 +302,16 @@ impl Agent {
         String::from_utf8(out.stdout).unwrap()
     }
 
+    /// What the agent's own API answers to a plain GET.
+    pub(crate) fn curl(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.api_port)).unwrap();
+        let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
     /// Applies an object at the agent.
     pub(crate) fn apply(&self, name: &str, image: &str) {
         let file = self.data.join(format!("{name}.yaml"));

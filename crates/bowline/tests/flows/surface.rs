@@ -54,3 +54,47 @@ fn an_agent_may_be_narrowed_to_some_keys() {
     let audit = stage.ok(&["get", "audit", "-o", "json"]);
     assert!(audit.contains("site/a/x") && audit.contains("site/b/x"), "{audit}");
 }
+
+#[test]
+fn a_mass_absence_is_held_until_a_person_approves_it() {
+    let mut stage = Stage::new("auto");
+    let m1 = stage.join("m1", "managed");
+    stage.apply("m1", "kept", "v1");
+    stage.healthy("m1", "kept", "v1");
+    stage.drain_hub();
+    stage.copy_hub("hub", "backup");
+    stage.start_hub();
+    for n in 0..4 {
+        stage.apply("m1", &format!("extra{n}"), "v1");
+    }
+    for n in 0..4 {
+        stage.healthy("m1", &format!("extra{n}"), "v1");
+    }
+    let early = stage.run(&["shelf", "approve", "hub/desired@m1"]);
+    assert!(!early.status.success(), "nothing is held yet");
+    stage.kill_hub();
+    stage.copy_hub("backup", "hub");
+    stage.start_hub();
+    stage.until("the shelf stops", || stage.ok(&["shelf", "list"]).contains("stopped"));
+    stage.ok(&["shelf", "discard", "hub/desired@m1"]);
+    let held = |count: u64| {
+        let agents = stage.ok(&["agents", "list", "-o", "json"]);
+        let agents: serde_json::Value = serde_json::from_str(&agents).unwrap();
+        agents["items"][0]["objects"]["held"] == count
+    };
+    stage.until("four objects are held", || held(4));
+    let doctor = stage.run(&["doctor"]);
+    let told = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(told.contains("bowline shelf approve hub/desired@m1"), "{told}");
+    let asked = m1.ok(&["shelf", "list", "-o", "wide"]);
+    assert!(asked.contains("approve lets them go"), "{asked}");
+    let live = || m1.curl("/agent/live");
+    assert!(live().contains("extra3"));
+    let out = stage.ok(&["shelf", "approve", "hub/desired@m1"]);
+    assert!(out.starts_with("4 objects"), "{out}");
+    stage.until("none is held", || held(0));
+    stage.until("they are gone", || !live().contains("extra"));
+    assert!(live().contains("kept"));
+    let audit = stage.ok(&["get", "audit", "-o", "json"]);
+    assert!(audit.contains("shelf.approve"), "{audit}");
+}

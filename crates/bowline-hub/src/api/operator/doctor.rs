@@ -42,6 +42,7 @@ async fn read(caller: Caller, Shared(state): Shared<Arc<State>>) -> Result<Respo
     findings.extend(shelves(&state).await?);
     findings.push(certificates(&state));
     findings.extend(files(&state));
+    findings.extend(held(&state));
     findings.extend(objects(&state));
     Ok(json(StatusCode::OK, &Doctor { findings }))
 }
@@ -147,6 +148,26 @@ fn files(state: &State) -> Vec<Finding> {
         ..finding(Level::Error, "store", format!("others can read {}", path.display()))
     });
     found.collect()
+}
+
+/// Agents that ask a person about a mass absence.
+fn held(state: &State) -> Vec<Finding> {
+    let holding = state.views.roster.after(None).into_iter().filter_map(|listed| {
+        let entry = &listed.entry;
+        let held = state.views.fleet.counts(entry).held;
+        let shelf = bowline_resources::desired_shelf(&entry.name, entry.mode.owner());
+        (held > 0).then(|| Finding {
+            hint: Some(format!(
+                "put them back, or let them go with `bowline shelf approve {shelf}`"
+            )),
+            ..finding(
+                Level::Error,
+                "objects",
+                format!("{held} at {} are absent from {shelf} and held", entry.name),
+            )
+        })
+    });
+    holding.take(NAMED).collect()
 }
 
 fn objects(state: &State) -> Option<Finding> {

@@ -6,16 +6,18 @@ use axum::Router;
 use axum::extract::State as Shared;
 use axum::response::Response;
 use axum::routing::{get, post};
-use bowline_client::api::{List, Role, ShelfState, ShelfView};
+use bowline_client::api::{Approval, Approved, List, Role, ShelfState, ShelfView};
 use bowline_sync::{Node, ShelfReport, Status};
-use bowline_types::ShelfId;
+use bowline_types::{NodeId, ShelfId};
 use http::StatusCode;
 use serde_json::json;
 
 use super::super::caller::Caller;
 use super::super::input::At;
 use super::super::openapi::Doc;
+use super::super::operations::ask_agent;
 use super::super::{Routes, change, json};
+use crate::audit::Deed;
 use crate::problem::{Code, Fault};
 use crate::state::State;
 use crate::views::links::LinkState;
@@ -41,6 +43,14 @@ pub(super) fn routes(routes: Routes) -> Routes {
             Doc::post("/shelves/{owner}/{name}/discard", "Leaves what peers hold of it")
                 .gives("ShelfView", &view),
             post(discard),
+        )
+        .on(
+            Doc::post(
+                "/shelves/{owner}/{name}/approve",
+                "Lets its agent delete what it holds though the shelf lacks it",
+            )
+            .gives("Approved", &json!(Approved { approved: 12 })),
+            post(approve),
         )
 }
 
@@ -157,6 +167,33 @@ async fn decide(
     };
     change(state, caller.deed(verb, id.to_string()), work).await?;
     Ok(json(StatusCode::OK, &find(state, owner, name).await?.1))
+}
+
+/// A person's word to the agent whose objects a `desired` shelf is about.
+async fn approve(
+    caller: Caller,
+    Shared(state): Shared<Arc<State>>,
+    At((owner, name)): At<(String, String)>,
+) -> Result<Response, Fault> {
+    let text = format!("{owner}/{name}");
+    caller.fleet(Role::Admin, "shelf.approve", &text)?;
+    let missing = || Code::NoShelf.because(format!("{text:?} is no agent's desired shelf"));
+    let id: ShelfId = text.parse().map_err(|_| missing())?;
+    let agent = match id.owner == NodeId::hub() {
+        true => id.name.node().and_then(|n| NodeId::new(n).ok()),
+        false => Some(id.owner.clone()),
+    };
+    let agent = agent.filter(|_| id.name.kind() == "desired").ok_or_else(missing)?;
+    caller.agent(Role::Admin, "shelf.approve", agent.as_str())?;
+    let approval = Approval { approve: text.clone(), by: caller.name().to_owned() };
+    let ask = serde_json::to_vec(&approval).map_err(|e| Code::Internal.because(e))?;
+    let deed = Deed { agent: Some(agent.to_string()), ..caller.deed("shelf.approve", text) };
+    let inner = state.clone();
+    let work = async move {
+        let answer = ask_agent(&inner, &agent, ask.into()).await?;
+        serde_json::from_slice::<Approved>(&answer).map_err(|e| Code::Internal.because(e))
+    };
+    Ok(json(StatusCode::OK, &change(&state, deed, work).await?))
 }
 
 async fn debug_shelves(

@@ -99,6 +99,11 @@ tokio::task_local! {
     static CURRENT: TraceContext;
 }
 
+/// Whether telemetry runs in this process.
+pub fn is_on() -> bool {
+    span::is_on()
+}
+
 /// Whose work the present task does, if telemetry runs and anybody said so.
 pub fn current() -> Option<TraceContext> {
     if !span::is_on() {

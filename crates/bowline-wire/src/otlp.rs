@@ -175,3 +175,44 @@ fn span_of(record: Record) -> message::Span {
         status: record.error.map(failed),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(node: &str, error: Option<&str>) -> Record {
+        Record {
+            node: bowline_types::NodeId::new(node).expect("a name"),
+            name: "take",
+            trace: 1,
+            id: 2,
+            parent: Some(3),
+            state: Some("a=b".into()),
+            began: UNIX_EPOCH + Duration::from_nanos(5),
+            ended: UNIX_EPOCH + Duration::from_nanos(7),
+            about: vec![("shelf", "hub/kv".into())],
+            error: error.map(Into::into),
+        }
+    }
+
+    #[test]
+    fn spans_go_out_by_node_with_all_that_is_known_of_them() {
+        let batch = vec![record("hub", None), record("a1", Some("no")), record("hub", None)];
+        let request = request(batch, "7");
+        let names = request.resource_spans.iter().map(|r| {
+            let about = &r.resource.as_ref().unwrap().attributes;
+            let text = |n: usize| about[n].value.as_ref().unwrap().text.clone();
+            (text(0), text(1), text(2), r.scope_spans[0].spans.len())
+        });
+        let [agent, hub] = [("agent", "a1", 1), ("hub", "hub", 2)]
+            .map(|(role, node, n)| (format!("bowline-{role}"), node.to_owned(), "7".to_owned(), n));
+        assert_eq!(names.collect::<Vec<_>>(), [agent, hub]);
+        let failed = &request.resource_spans[0].scope_spans[0].spans[0];
+        assert_eq!(failed.status.as_ref().unwrap().code, message::STATUS_ERROR);
+        assert_eq!((failed.start_time_unix_nano, failed.end_time_unix_nano), (5, 7));
+        assert_eq!(&failed.trace_id[..], 1_u128.to_be_bytes());
+        assert_eq!(&failed.span_id[..], 2_u64.to_be_bytes());
+        assert_eq!(&failed.parent_span_id[..], 3_u64.to_be_bytes());
+        assert_eq!(failed.trace_state, "a=b");
+    }
+}

@@ -34,7 +34,7 @@ impl Post {
     pub(super) fn new(endpoint: &str, ca: Option<&Path>) -> Result<Self, Error> {
         let bad = |why: &str| Error::Setting(format!("telemetry endpoint {endpoint:?}: {why}"));
         let full = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
-        let uri: Uri = full.parse().map_err(|_| bad("not a URL"))?;
+        let uri: Uri = full.parse().map_err(|_| bad("not a URL; write http://host:4318"))?;
         let host = uri.host().ok_or_else(|| bad("it has no host"))?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let (port, tls) = match uri.scheme_str() {
@@ -110,4 +110,54 @@ fn connector(ca: &Path) -> Result<TlsConnector, Error> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(TlsConnector::from(Arc::new(config)))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn an_endpoint_that_cannot_work_is_refused_at_the_start() {
+        for (endpoint, why) in [
+            ("collector:4318", "http://"),
+            ("ftp://collector", "http://"),
+            ("http://", "not a URL"),
+            ("https://collector", "ca"),
+        ] {
+            let Err(error) = Post::new(endpoint, None) else { panic!("{endpoint} is taken") };
+            assert_eq!(error.code(), crate::Code::Setting);
+            assert!(error.to_string().contains(why), "{error}");
+        }
+        let missing = Post::new("https://collector", Some(Path::new("/nowhere/ca.pem")));
+        assert!(missing.is_err_and(|e| e.to_string().contains("/nowhere/ca.pem")));
+        let post = Post::new("http://[::1]/otel/", None).unwrap();
+        assert_eq!((post.host.as_str(), post.port), ("::1", 4318));
+        assert_eq!(post.uri.path(), "/otel/v1/traces");
+    }
+
+    #[tokio::test]
+    async fn only_a_good_answer_is_good() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let post = Post::new(&format!("http://{}", listener.local_addr().unwrap()), None).unwrap();
+        let collector = async {
+            for answer in ["200 OK", "503 Busy"] {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut request = vec![0; 4096];
+                let _ = stream.read(&mut request).await.unwrap();
+                let answer = format!("HTTP/1.1 {answer}\r\ncontent-length: 0\r\n\r\n");
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+        };
+        let sends = async {
+            assert_eq!(post.send(Bytes::new()).await, Ok(()));
+            let busy = post.send(Bytes::new()).await.unwrap_err();
+            assert!(busy.contains("503"), "{busy}");
+        };
+        tokio::join!(collector, sends);
+        drop(listener);
+        assert!(post.send(Bytes::new()).await.is_err(), "nobody is there any more");
+    }
 }

@@ -64,6 +64,9 @@ impl Agent {
         let handle = drive.handle();
         applier.bind(handle.clone());
         open(&handle, &shelves, &options).await?;
+        let desired = shelves.own_desired.clone();
+        let last = handle.with(move |n| n.read(&desired).map_or(0, |c| c.place.cursor.rev)).await?;
+        world.wrote(last);
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let absence = options.absence;
         let worker: Arc<dyn Applier> = applier;

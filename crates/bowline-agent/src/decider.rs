@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bowline_client::api::{Approval, Approved, OperationAsked};
+use bowline_client::api::{Approval, Approved, HandedOver, Handover, OperationAsked};
 use bowline_drive::Decider;
 use bowline_resources::{OperationRequest, Owner};
 use bowline_sync::Decision;
@@ -32,6 +32,11 @@ impl Decider for Operations {
         let ask = proposal.ask.as_deref().unwrap_or_default();
         if let Ok(approval) = serde_json::from_slice::<Approval>(ask) {
             return self.approve(&approval);
+        }
+        if let Ok(Handover { handover }) = serde_json::from_slice(ask) {
+            let last = self.world.state().hand_over(handover)?;
+            let answer = serde_json::to_vec(&HandedOver { last }).map_err(|e| e.to_string())?;
+            return Ok(Decision { items: vec![], answer: answer.into() });
         }
         let request = OperationRequest::decode(ask).map_err(|e| e.to_string())?;
         let mut state = self.world.state();

@@ -30,7 +30,8 @@ pub(crate) async fn fill(
     while !writes.is_empty() {
         let rest = writes.split_off(fitting(&writes));
         let (guards, items) = writes.into_iter().unzip();
-        handle.write(&shelves.own_desired, guards, items).await?;
+        let at = handle.write(&shelves.own_desired, guards, items).await?;
+        world.wrote(at.rev);
         writes = rest;
     }
     if count > 0 {

@@ -53,6 +53,12 @@ impl Dirty {
 pub(crate) struct State {
     /// This agent's entry; none before the hub was ever met.
     pub(crate) roster: Option<RosterEntry>,
+    /// The rev of that entry.
+    pub(crate) roster_rev: Rev,
+    /// Writes on this agent's own `desired` that were let in and are not on disk yet.
+    pub(crate) writing: usize,
+    /// The rev of the last one that is.
+    pub(crate) wrote: Rev,
     /// What the hub wants.
     pub(crate) hub: BTreeMap<ObjectKey, Wanted>,
     /// What this agent wants.
@@ -105,6 +111,18 @@ impl State {
         self.decided.get(key).or_else(|| self.observed.get(key).map(|s| &s.observed))
     }
 
+    /// Whether this agent writes no more, by the roster entry at this rev: the rev of its last write.
+    pub(crate) fn hand_over(&self, rev: Rev) -> Result<Rev, String> {
+        let leaving = self.roster.as_ref().and_then(|r| r.changing) == Some(Mode::Managed);
+        if !leaving || self.roster_rev != rev {
+            return Err("this agent has not heard of that change".into());
+        }
+        match self.writing {
+            0 => Ok(self.wrote),
+            some => Err(format!("{some} writes are still on their way to the disk")),
+        }
+    }
+
     /// A person says that what is held though this owner's shelf lacks it may go: how many that is.
     pub(crate) fn approve(&mut self, owner: Owner) -> usize {
         let held: Vec<_> =
@@ -140,6 +158,24 @@ impl State {
     }
 }
 
+/// A write on this agent's own `desired` that was let in. Held until it is on disk: a hub that takes
+/// this agent's objects over waits for it.
+#[derive(Debug)]
+pub(crate) struct Writing(Arc<World>);
+
+impl Writing {
+    /// It is on disk, at this rev.
+    pub(crate) fn done(self, at: Rev) {
+        self.0.wrote(at);
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.0.state().writing -= 1;
+    }
+}
+
 /// The agent's knowledge, shared.
 #[derive(Debug, Default)]
 pub(crate) struct World {
@@ -156,6 +192,24 @@ impl World {
     /// Look, and let go at once.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
+    }
+
+    /// Lets a write in, if `may` says so; nobody hears of a change of mode in between.
+    pub(crate) fn begin_write<E>(
+        self: &Arc<Self>,
+        may: impl FnOnce(&State) -> Result<(), E>,
+    ) -> Result<Writing, E> {
+        let mut state = self.state();
+        may(&state)?;
+        state.writing += 1;
+        drop(state);
+        Ok(Writing(self.clone()))
+    }
+
+    /// This agent's own `desired` has come so far.
+    pub(crate) fn wrote(&self, at: Rev) {
+        let mut state = self.state();
+        state.wrote = state.wrote.max(at);
     }
 
     /// Takes what has to be looked at.

@@ -22,8 +22,8 @@ pub use events::{Event, EventQuery, Verb, What};
 pub use kv::{Encoding, KvEntry, KvQuery};
 pub use objects::{Deleted, ObjectQuery, ObjectView, OperationAsked, OperationCreate, Report};
 pub use operator::{
-    Approval, Approved, AuditEntry, AuditQuery, CaView, Outcome, PkiRotate, PkiView, Role,
-    ServerCertificate, ShelfState, ShelfView, TokenCreate, TokenCreated, TokenView,
+    Approval, Approved, AuditEntry, AuditQuery, CaView, HandedOver, Handover, Outcome, PkiRotate,
+    PkiView, Role, ServerCertificate, ShelfState, ShelfView, TokenCreate, TokenCreated, TokenView,
 };
 pub use problem::Problem;
 pub use status::{Doctor, Finding, Level, LinkStatus, NodeRole, Status, StoreStatus};

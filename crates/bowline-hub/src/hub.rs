@@ -20,6 +20,7 @@ use crate::access::{self, TokenEntry};
 use crate::admission::Desk;
 use crate::audit::{self, Auditor, Deed};
 use crate::gate::{Gatekeeper, HubSealer};
+use crate::handover::Handovers;
 use crate::metrics::HubMetrics;
 use crate::options::{Error, HubOptions};
 use crate::pace::Pace;
@@ -100,6 +101,7 @@ impl Hub {
             requests: Arc::new(Semaphore::new(options.requests)),
             streams: Arc::new(Semaphore::new(options.streams)),
             pace: Pace::new(options.requests_per_second),
+            handovers: Handovers::default(),
             ending: CancellationToken::new(),
             turnstile: Arc::default(),
             stripes: (0..STRIPES).map(|_| Arc::default()).collect(),

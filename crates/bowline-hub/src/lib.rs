@@ -10,6 +10,7 @@ mod api;
 mod audit;
 mod clock;
 mod gate;
+mod handover;
 mod hub;
 mod metrics;
 mod options;

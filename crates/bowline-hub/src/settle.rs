@@ -4,11 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_client::api::Outcome;
-use bowline_resources::{
-    Desired, Filled, Mode, Owner, RosterEntry, Settled, desired_shelf, roster_shelf,
-};
+use bowline_resources::{Desired, Filled, Mode, Owner, RosterEntry, Settled, desired_shelf};
 use bowline_sync::Node;
-use bowline_types::{Body, Guard, Interest, Item, Key, NodeId};
+use bowline_types::{Body, Guard, Interest, Item, Key, NodeId, Rev};
 
 use crate::access::{self, RotationEntry};
 use crate::audit::Deed;
@@ -68,11 +66,19 @@ async fn reap(state: &State, agent: &NodeId, key: &Key) {
 }
 
 /// Lets a change of mode take effect once the new owner has, sealed, all that the old one had.
-async fn settle(state: &State, agent: &NodeId) {
+async fn settle(state: &Arc<State>, agent: &NodeId) {
     let Some(listed) = state.views.roster.get(agent) else { return };
     let Some(mode) = listed.entry.changing else { return };
-    let (entry, rev) = (listed.entry.clone(), listed.rev);
-    let looked = state.handle.with(move |node| look(node, &entry, rev)).await;
+    let last = match mode {
+        Mode::Autonomous => Some(0),
+        Mode::Managed => state.handovers.last(state, agent, listed.rev),
+    };
+    let Some(last) = last else {
+        let why = "the agent has not said yet that it writes no more".to_owned();
+        return state.views.roster.set_waiting(agent, Some(why));
+    };
+    let entry = listed.entry.clone();
+    let looked = state.handle.with(move |node| look(node, &entry, last)).await;
     let Ok((mut filled, missing)) = looked else { return };
     if mode == Mode::Managed && filled.source_whole && filled.missing > 0 {
         match fill(state, agent, missing).await {
@@ -87,6 +93,7 @@ async fn settle(state: &State, agent: &NodeId) {
             let entry = RosterEntry { changing: None, ..*entry };
             match state.enlist(&entry, Some(listed.rev)).await {
                 Ok(_) => {
+                    state.handovers.forget(agent);
                     if !shelves::agent_writes(&entry) {
                         let left = desired_shelf(agent, Owner::Agent);
                         state.handle.interest(left, Interest::none());
@@ -99,8 +106,9 @@ async fn settle(state: &State, agent: &NodeId) {
     }
 }
 
-/// What is known of both shelves, and what the new owner's lacks (none: it has too much).
-fn look(node: &Node, entry: &RosterEntry, rev: u64) -> (Filled, Vec<(Key, Option<Body>)>) {
+/// What is known of both shelves, and what the new owner's lacks (none: it has too much). The old
+/// owner's last write was at `last`.
+fn look(node: &Node, entry: &RosterEntry, last: Rev) -> (Filled, Vec<(Key, Option<Body>)>) {
     let mode = entry.changing.unwrap_or(entry.mode);
     let (old, new) = (entry.mode.owner(), mode.owner());
     let (old, new) = (desired_shelf(&entry.name, old), desired_shelf(&entry.name, new));
@@ -108,8 +116,8 @@ fn look(node: &Node, entry: &RosterEntry, rev: u64) -> (Filled, Vec<(Key, Option
     let sealed = node.read(&new).is_some_and(|copy| {
         copy.head.sealed.is_some_and(|at| at <= copy.place.cursor.rev) && copy.place.is_whole()
     });
-    // The agent must know that the change is under way: from then on it writes nothing.
-    let told = mode == Mode::Autonomous || has_heard(node, &entry.name, rev);
+    // All that an agent wrote before it said that it writes no more must be here.
+    let complete = node.read(&old).is_some_and(|copy| copy.place.cursor.rev >= last);
     let mut missing = vec![];
     if let Some(from) = node.read(&old) {
         for record in from.map.live() {
@@ -124,7 +132,7 @@ fn look(node: &Node, entry: &RosterEntry, rev: u64) -> (Filled, Vec<(Key, Option
             missing.extend(left.map(|r| (r.key.clone(), None)));
         }
     }
-    let filled = Filled { sealed, source_whole: whole(&old) && told, missing: missing.len() };
+    let filled = Filled { sealed, source_whole: whole(&old) && complete, missing: missing.len() };
     (filled, missing)
 }
 
@@ -138,14 +146,6 @@ fn says_the_same(old: Option<&Body>, new: Option<&Body>, mode: Mode) -> bool {
     read(old).zip(read(new)).is_some_and(|(old, new)| {
         old.uid == new.uid && old.deleting == new.deleting && old.object.same_intent(&new.object)
     })
-}
-
-/// Whether the agent's copy of its roster entry is at this rev.
-fn has_heard(node: &Node, agent: &NodeId, rev: u64) -> bool {
-    let report = node.report();
-    let link = report.links.iter().find(|l| l.peer == *agent);
-    let fed = link.and_then(|l| l.fed.iter().find(|f| f.shelf == roster_shelf()));
-    fed.and_then(|f| f.at).is_some_and(|at| at.rev >= rev)
 }
 
 /// Writes what the hub's shelf lacks of the agent's.

@@ -64,7 +64,8 @@ impl Views {
         (Arc::new(views), todo)
     }
 
-    fn todo(&self, work: Work) {
+    /// Has something worked on.
+    pub(crate) fn todo(&self, work: Work) {
         // Nobody works any more while the hub ends.
         let _ended = self.work.send(work);
     }

@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::problem::taken;
 use super::{Api, Code, Fault, Shared};
 use crate::clock::wall;
-use crate::world;
+use crate::world::{self, Writing};
 
 /// An object's place in a path.
 pub(super) type At = Path<(String, String, String, String, String)>;
@@ -137,11 +137,11 @@ pub(super) async fn create(
     api.check_agent(&agent)?;
     let object = object_in(&body.map_err(too_large)?)?;
     let key = object.key();
-    api.may_write(&key)?;
+    let writing = api.may_write(&key)?;
     if api.wanted(&key).is_some() {
         return Err(Code::Exists.because(&key).hint("replace it with PUT, or patch it"));
     }
-    api.store(&key, None, new(&object)).await.map(|view| (StatusCode::CREATED, Json(view)))
+    api.store(&key, None, new(&object), writing).await.map(|view| (StatusCode::CREATED, Json(view)))
 }
 
 pub(super) async fn replace(
@@ -156,14 +156,14 @@ pub(super) async fn replace(
         let detail = format!("the body is {}, the path says {key}", object.key());
         return Err(Code::Invalid.because(detail));
     }
-    api.may_write(&key)?;
+    let writing = api.may_write(&key)?;
     let Some(old) = api.wanted(&key) else {
         expect(&headers, &key, None)?;
-        let view = api.store(&key, None, new(&object)).await?;
+        let view = api.store(&key, None, new(&object), writing).await?;
         return Ok((StatusCode::CREATED, Json(view)));
     };
     expect(&headers, &key, Some(old.rev))?;
-    api.change(&key, &old, &object).await.map(|view| (StatusCode::OK, Json(view)))
+    api.change(&key, &old, &object, writing).await.map(|view| (StatusCode::OK, Json(view)))
 }
 
 pub(super) async fn patch(
@@ -175,7 +175,7 @@ pub(super) async fn patch(
     let key = api.at(at)?;
     let patch: Value =
         serde_json::from_slice(&body.map_err(too_large)?).map_err(|e| Code::BadBody.because(e))?;
-    api.may_write(&key)?;
+    let writing = api.may_write(&key)?;
     let old = api.wanted(&key).ok_or_else(|| Code::NoObject.because(&key))?;
     expect(&headers, &key, Some(old.rev))?;
     let mut value = old.desired.object.to_value();
@@ -184,7 +184,7 @@ pub(super) async fn patch(
     if object.key() != key {
         return Err(Code::Invalid.because("a patch cannot give an object another name"));
     }
-    api.change(&key, &old, &object).await.map(Json)
+    api.change(&key, &old, &object, writing).await.map(Json)
 }
 
 pub(super) async fn delete(
@@ -193,7 +193,7 @@ pub(super) async fn delete(
     headers: HeaderMap,
 ) -> Result<Json<Deleted>, Fault> {
     let key = api.at(at)?;
-    api.may_write(&key)?;
+    let writing = api.may_write(&key)?;
     let old = api.wanted(&key).ok_or_else(|| Code::NoObject.because(&key))?;
     expect(&headers, &key, Some(old.rev))?;
     let item = match old.desired.delete(wall()) {
@@ -202,9 +202,7 @@ pub(super) async fn delete(
         Deletion::Already => return Ok(Json(Deleted { gone: false, rev: old.rev })),
     };
     let gone = item.body.is_none();
-    let guard = Guard { key: key.record_key(), at: Some(old.rev) };
-    let shelf = &api.shelves.own_desired;
-    let rev = api.handle.write(shelf, vec![guard], vec![item]).await?.rev;
+    let rev = api.write(Some(old.rev), item, writing).await?;
     Ok(Json(Deleted { gone, rev }))
 }
 
@@ -251,21 +249,23 @@ impl Api {
         self.world.state().wanted(key).cloned()
     }
 
-    /// Whether this agent's own word counts for the object.
-    fn may_write(&self, key: &ObjectKey) -> Result<(), Fault> {
-        let state = self.world.state();
-        if state.owner_of(key) == Owner::Hub {
-            let detail = format!("{key} at {} is written at the hub", self.shelves.me);
-            let hint = "write it there (leave out --at-agent), or make the agent autonomous";
-            return Err(Code::HubOwns.because(detail).hint(hint));
-        }
-        // The hub takes over what it has seen here; what is written now it might not see.
-        let leaving = state.roster.as_ref().and_then(|r| r.changing) == Some(Mode::Managed);
-        if leaving {
-            let detail = "the hub is taking this agent's objects over";
-            return Err(Code::ModeChanging.because(detail).hint("write it at the hub in a moment"));
-        }
-        Ok(())
+    /// Lets a write in, if this agent's own word counts for the object.
+    fn may_write(&self, key: &ObjectKey) -> Result<Writing, Fault> {
+        self.world.begin_write(|state| {
+            if state.owner_of(key) == Owner::Hub {
+                let detail = format!("{key} at {} is written at the hub", self.shelves.me);
+                let hint = "write it there (leave out --at-agent), or make the agent autonomous";
+                return Err(Code::HubOwns.because(detail).hint(hint));
+            }
+            // The hub takes over what it has seen here; what is written now it would not see.
+            let leaving = state.roster.as_ref().and_then(|r| r.changing) == Some(Mode::Managed);
+            if leaving {
+                let detail = "the hub is taking this agent's objects over";
+                let hint = "write it at the hub in a moment";
+                return Err(Code::ModeChanging.because(detail).hint(hint));
+            }
+            Ok(())
+        })
     }
 
     async fn change(
@@ -273,12 +273,13 @@ impl Api {
         key: &ObjectKey,
         old: &world::Wanted,
         object: &Object,
+        writing: Writing,
     ) -> Result<ObjectView, Fault> {
         if old.desired.deleting {
             return Err(Code::Deleting.because(key));
         }
         match old.desired.replaced(object) {
-            Some(desired) => self.store(key, Some(old.rev), desired).await,
+            Some(desired) => self.store(key, Some(old.rev), desired, writing).await,
             None => self.view(key),
         }
     }
@@ -288,11 +289,27 @@ impl Api {
         key: &ObjectKey,
         at: Option<u64>,
         desired: Desired,
+        writing: Writing,
     ) -> Result<ObjectView, Fault> {
-        let guard = Guard { key: key.record_key(), at };
         let item = Item::put(key.record_key(), desired.encode());
-        self.handle.write(&self.shelves.own_desired, vec![guard], vec![item]).await?;
+        self.write(at, item, writing).await?;
         self.view(key)
+    }
+
+    /// Writes on this agent's own `desired`. Goes on when the client hangs up: what was let in is
+    /// waited for by a hub that takes over.
+    async fn write(&self, at: Option<u64>, item: Item, writing: Writing) -> Result<u64, Fault> {
+        let guard = Guard { key: item.key.clone(), at };
+        let (handle, shelf) = (self.handle.clone(), self.shelves.own_desired.clone());
+        let task = tokio::spawn(async move {
+            let written = handle.write(&shelf, vec![guard], vec![item]).await;
+            if let Ok(at) = &written {
+                writing.done(at.rev);
+            }
+            written
+        });
+        let written = task.await.map_err(|_| Code::Unavailable.because("the write broke off"))?;
+        Ok(written?.rev)
     }
 }
 

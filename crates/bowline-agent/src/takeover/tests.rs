@@ -48,3 +48,23 @@ fn nothing_is_asked_for_unless_the_roster_says_so() {
         assert!(!asked_for(&State { roster, ..State::default() }));
     }
 }
+
+#[test]
+fn an_agent_hands_over_when_all_that_it_let_in_is_on_disk() {
+    let world = std::sync::Arc::new(crate::world::World::default());
+    let entry = RosterEntry::new(NodeId::new("a1").unwrap(), Mode::Autonomous, Wall(0));
+    let yes = |_: &State| Ok::<_, ()>(());
+    let writing = world.begin_write(yes).unwrap();
+    assert!(world.state().hand_over(0).is_err(), "nothing is changing");
+    {
+        let mut state = world.state();
+        (state.roster, state.roster_rev) = (entry.begin_change(Mode::Managed), 7);
+        assert!(state.hand_over(6).is_err(), "that is another change");
+        assert!(state.hand_over(7).is_err(), "a write is on its way");
+    }
+    writing.done(12);
+    assert_eq!(world.state().hand_over(7), Ok(12));
+    let refused = world.begin_write(|_| Err("no")).unwrap_err();
+    assert_eq!(refused, "no");
+    assert_eq!(world.state().hand_over(7), Ok(12), "what was refused is not waited for");
+}

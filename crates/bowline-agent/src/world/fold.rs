@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bowline_drive::{Fold, LinkNews};
 use bowline_resources::{Desired, ObjectKey, Observed, Owner, RosterEntry};
 use bowline_sync::Status;
-use bowline_types::{Change, NodeId, Now, ShelfId};
+use bowline_types::{Change, NodeId, Now, Rev, ShelfId};
 use tracing::{info, warn};
 
 use super::{Seen, State, Wanted, World};
@@ -84,7 +84,7 @@ impl Watcher {
             // An entry that is gone changes nothing here: absence is not an order.
             let Change::Put(record) = change else { continue };
             match record.body.as_ref().map(RosterEntry::decode) {
-                Some(Ok(entry)) => take_entry(&mut self.world.state(), entry),
+                Some(Ok(entry)) => take_entry(&mut self.world.state(), entry, record.rev),
                 Some(Err(error)) => warn!(%error, "the roster entry cannot be read"),
                 None => {}
             }
@@ -93,12 +93,12 @@ impl Watcher {
     }
 }
 
-fn take_entry(state: &mut State, entry: RosterEntry) {
+fn take_entry(state: &mut State, entry: RosterEntry, rev: Rev) {
     let before = state.roster.as_ref();
     if before.is_none_or(|b| (b.mode, b.changing) != (entry.mode, entry.changing)) {
         info!(mode = %entry.mode, changing = ?entry.changing, "the roster says whose word counts");
     }
-    state.roster = Some(entry);
+    (state.roster, state.roster_rev) = (Some(entry), rev);
     state.dirty.all = true;
 }
 

@@ -1,7 +1,9 @@
 //! The agent says what is wanted, and changes hands with the hub.
 
 use bowline_client::Expect;
+use bowline_client::api::{HandedOver, Handover};
 use bowline_resources::{Filled, Health, Mode, Observed, Owner, Settled};
+use bowline_types::Verdict;
 
 use crate::stage::*;
 
@@ -94,4 +96,31 @@ async fn a_change_of_mode_and_back_deletes_nothing() {
     }
     let kept: Vec<_> = hub.view.gone().into_iter().filter(|k| !k.ends_with("late")).collect();
     assert_eq!(kept, Vec::<String>::new(), "no report ever went away");
+}
+
+#[tokio::test]
+async fn an_agent_says_where_its_last_write_is_before_the_hub_takes_over() {
+    let temp = tempfile::tempdir().unwrap();
+    let (hub, agent) = pair(&temp, Mode::Autonomous).await;
+    settled(&agent, Mode::Autonomous).await;
+    let made = client(&agent).create_object("-", &object("mine", "one")).await.unwrap();
+    let entry = bowline_resources::RosterEntry::new(a1(), Mode::Autonomous, now());
+    let rev = hub.enlist(&entry.begin_change(Mode::Managed).unwrap()).await;
+    let ask = |handover| {
+        let ask = serde_json::to_vec(&Handover { handover }).unwrap();
+        let observed = bowline_resources::observed_shelf(&a1());
+        let node = hub.handle.clone();
+        async move {
+            let patience = std::time::Duration::from_secs(10);
+            node.propose(&observed, vec![], vec![], Some(ask.into()), patience).await.unwrap()
+        }
+    };
+    until("the agent has heard of it", async || matches!(ask(rev).await, Verdict::Taken { .. }))
+        .await;
+    let refused = client(&agent).create_object("-", &object("late", "one")).await.unwrap_err();
+    assert!(refused.to_string().contains("BL-1121"), "{refused}");
+    let Verdict::Taken { answer, .. } = ask(rev).await else { panic!("not taken") };
+    let word: HandedOver = serde_json::from_slice(&answer).unwrap();
+    assert_eq!(word.last, made.rev);
+    assert!(matches!(ask(rev + 1).await, Verdict::Refused { .. }), "another change");
 }

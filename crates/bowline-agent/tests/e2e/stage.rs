@@ -156,9 +156,9 @@ impl Hub {
         self.door.token(&format!("localhost:{}", self.addr.port()))
     }
 
-    pub(crate) async fn enlist(&self, entry: &RosterEntry) {
+    pub(crate) async fn enlist(&self, entry: &RosterEntry) -> Rev {
         let item = Item::put(entry.key(), entry.encode());
-        self.handle.write(&roster_shelf(), vec![], vec![item]).await.unwrap();
+        self.handle.write(&roster_shelf(), vec![], vec![item]).await.unwrap().rev
     }
 
     pub(crate) async fn mode(&self, mode: Mode) -> RosterEntry {

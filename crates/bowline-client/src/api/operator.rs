@@ -115,6 +115,23 @@ pub struct Approved {
     pub approved: u64,
 }
 
+/// What a hub asks of an autonomous agent that becomes managed: whether it writes no more. Travels
+/// as a proposal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Handover {
+    /// The rev of the roster entry that says so; another is another change.
+    pub handover: u64,
+}
+
+/// The answer: nothing is written on the agent's `desired` after this, while that change lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HandedOver {
+    /// The rev of its last write.
+    pub last: u64,
+}
+
 /// How something ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,8 +1,10 @@
 //! A small agent: it joins, keeps its shelves, takes what the hub wants, and reports it synced.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bowline_client::api::{HandedOver, Handover};
 use bowline_drive::{Decider, Drive, Handle, Options};
 use bowline_identity::{AgentDir, ClientTls, HeadSigner, JoinToken, TrustBundle, Versions, pem};
 use bowline_resources::{
@@ -34,12 +36,20 @@ impl Sealer for Signs {
     }
 }
 
-/// Agrees to every operation.
-struct Agrees;
+/// Agrees to every operation, and hands over when it is told where its last write is.
+struct Agrees(Arc<AtomicU64>);
 
 impl Decider for Agrees {
     fn decide(&mut self, _: &NodeId, p: &Proposal, now: Now) -> Result<Decision, String> {
         let ask = p.ask.as_ref().ok_or("nothing was asked")?;
+        if let Ok(Handover { .. }) = serde_json::from_slice(ask) {
+            let last = match self.0.load(Ordering::SeqCst) {
+                STILL_WRITING => return Err("still writing".into()),
+                last => last,
+            };
+            let answer = serde_json::to_vec(&HandedOver { last }).unwrap();
+            return Ok(Decision { items: vec![], answer: answer.into() });
+        }
         let request = OperationRequest::decode(ask).map_err(|e| e.to_string())?;
         let state = OperationState::begin(&request, now.wall);
         let answer = serde_json::to_vec(&state).unwrap();
@@ -47,11 +57,16 @@ impl Decider for Agrees {
     }
 }
 
+/// An agent that does not hand over yet.
+pub(crate) const STILL_WRITING: u64 = u64::MAX;
+
 /// An agent that has joined.
 pub(crate) struct Agent {
     pub(crate) name: NodeId,
     pub(crate) dialer: Dialer,
     pub(crate) handle: Handle,
+    /// Where it says that its last write is, or that it still writes.
+    pub(crate) last: Arc<AtomicU64>,
     drive: Option<Drive>,
 }
 
@@ -103,13 +118,14 @@ impl Agent {
         let dialer = dialer(dir, hub);
         let pki = AgentDir::open(dir.join("pki")).unwrap();
         let name = pki.identity().unwrap().unwrap().me.node;
+        let last = Arc::new(AtomicU64::new(0));
         let options = Options {
             id: name.clone(),
             limits: Default::default(),
             gate: Box::new(Open),
             sealer: Box::new(Signs(pki.head_signer().unwrap())),
             folds: vec![],
-            decider: Box::new(Agrees),
+            decider: Box::new(Agrees(last.clone())),
             on_halt: Box::new(|why| panic!("{why}")),
         };
         let store = Sqlite::open(&dir.join("store")).unwrap();
@@ -122,7 +138,7 @@ impl Agent {
         handle.interest(kv(), Interest::all());
         let me = Prefix::new(RosterEntry::key_of(&name).as_str()).unwrap();
         handle.interest(roster_shelf(), [me].into_iter().collect());
-        Self { name, dialer, handle, drive: Some(drive) }
+        Self { name, dialer, handle, last, drive: Some(drive) }
     }
 
     /// Connects and serves the link, tunnels too, until it ends.

@@ -1,11 +1,13 @@
 //! Deletions that wait for the agent's word, and changes of mode that lose nothing.
 
+use std::sync::atomic::Ordering;
+
 use bowline_client::Expect;
 use bowline_client::api::ModeChange;
 use bowline_resources::{Desired, Mode, Owner, desired_shelf};
 use bowline_types::{Item, Key};
 
-use crate::agent::{connected, now};
+use crate::agent::{STILL_WRITING, connected, now};
 use crate::stage::{Stage, code, config_map, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,6 +112,45 @@ async fn an_autonomous_agent_becomes_managed_when_the_hub_holds_everything() {
         (agent.wanted().await.len() == 120).then_some(())
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_wrote_before_it_handed_over_is_never_left_behind() {
+    let (stage, home) = (Stage::new().await, tempfile::tempdir().unwrap());
+    let agent = connected(&stage, home.path(), Mode::Autonomous).await;
+    agent.last.store(STILL_WRITING, Ordering::SeqCst);
+    let own = desired_shelf(&agent.name, Owner::Agent);
+    let write = async |name: &str| {
+        let object = config_map(name, "web", "1");
+        let desired = Desired::new(&object, format!("uid-{name}"), now());
+        let item = Item::put(object.key().record_key(), desired.encode());
+        agent.handle.write(&own, vec![], vec![item]).await.unwrap().rev
+    };
+    write("early").await;
+    agent.handle.seal(own.clone());
+    let change = ModeChange { mode: Mode::Managed, rules: None };
+    stage.admin.change_mode("alpha", &change).await.unwrap();
+    eventually("the hub waits for the agent's word", async || {
+        let view = stage.admin.agent("alpha").await.unwrap();
+        assert_eq!(view.changing, Some(Mode::Managed), "not before the agent says so");
+        let heard = agent.handle.read(&bowline_resources::roster_shelf()).await.unwrap()?;
+        let told = heard.records.iter().any(|r| r.rev == view.rev);
+        (told && view.waiting.is_some_and(|w| w.contains("writes no more"))).then_some(())
+    })
+    .await;
+    // Let in before the agent heard of the change, on disk after: the hub must wait for it.
+    let late = write("late").await;
+    agent.last.store(late, Ordering::SeqCst);
+    eventually("it takes effect", async || {
+        let view = stage.admin.agent("alpha").await.unwrap();
+        (view.mode == Mode::Managed && view.changing.is_none()).then_some(())
+    })
+    .await;
+    for name in ["early", "late"] {
+        let key = config_map(name, "web", "1").key();
+        let view = stage.admin.object("alpha", &key).await.unwrap();
+        assert_eq!(view.owner, Owner::Hub, "{name}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -257,13 +257,15 @@ fn a_flood_on_one_copy_does_not_keep_another_from_the_disk() {
     }
     up(&mut w, 0, 1);
     w.settle(&mut r);
-    let agent = w.face(&node(1)).unwrap();
+    let [hub, agent] = [0, 1].map(|n| w.face(&node(n)).unwrap());
+    w.prompt_disks = false;
     let mut late = 0;
     for n in 1..100u64 {
         for m in 0..10 {
             w.put(&one, &format!("k{m}"), &format!("{n} {}", "x".repeat(100)));
         }
         w.put(&two, "k", &n.to_string());
+        while w.persist(hub) {}
         deliver_all(&mut w, &mut r);
         w.persist(agent);
         let disk = disk(&w, 1);

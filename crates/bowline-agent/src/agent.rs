@@ -174,7 +174,7 @@ fn drive(
     kv: &Arc<Kv>,
     applier: &Arc<Embedded>,
 ) -> Result<Drive, Error> {
-    let store = Sqlite::open(&options.data.join("store"))?;
+    let store = open_store(&options.data.join("store"))?;
     let signer = identity.head_signer(options)?;
     let decider =
         Operations { shelves: shelves.clone(), world: world.clone(), applier: applier.clone() };
@@ -197,6 +197,18 @@ fn drive(
         on_halt: halt,
     };
     Ok(start(options, store)?)
+}
+
+/// Opens the store. One that has lost what it acknowledged is gone on from: the hub holds what this
+/// agent said, proves what is missing, and it is taken back.
+fn open_store(path: &std::path::Path) -> Result<Sqlite, Error> {
+    match Sqlite::open(path) {
+        Err(error @ bowline_store::Error::Forgot { .. }) => {
+            warn!(%error, "going on from what is left; the hub proves what is missing");
+            Ok(Sqlite::open_with(path, bowline_store::Options::accepting_loss(true))?)
+        }
+        opened => Ok(opened?),
+    }
 }
 
 /// Opens the agent's shelves and says what it wants of the hub's.

@@ -9,7 +9,7 @@ use bowline_client::api::{Outcome, Role};
 use bowline_drive::{Drive, Handle, NoDecider};
 use bowline_identity::ApiToken;
 use bowline_resources::roster_shelf;
-use bowline_store::Sqlite;
+use bowline_store::{Options as StoreOptions, Sqlite};
 use bowline_types::{Cursor, Item, NodeId};
 use bowline_wire::{Incoming, Server, ServerHandle, ServerOptions};
 use tokio::sync::{Semaphore, mpsc};
@@ -66,9 +66,9 @@ impl Hub {
     /// Opens everything and listens.
     pub async fn start(options: HubOptions) -> Result<Self, Error> {
         let now = clock::now();
+        let store = open_store(&options)?;
         let pki = options.data.join("pki");
         let pki = Pki::open(pki, options.ca.as_deref(), &options.sans, now)?;
-        let store = Sqlite::open(&options.data.join("store"))?;
         let (views, todo) = Views::new();
         let drive = bowline_drive::start(
             bowline_drive::Options {
@@ -230,6 +230,20 @@ impl std::fmt::Debug for Hub {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Hub").field("addresses", &self.addresses).finish_non_exhaustive()
     }
+}
+
+/// Opens the store, before the identity: so an identity without a store means that one was lost.
+fn open_store(options: &HubOptions) -> Result<Sqlite, Error> {
+    let (store, accept_loss) = (options.data.join("store"), options.accept_loss);
+    let had_identity = options.data.join("pki").join("ca.pem").exists();
+    if had_identity && !store.join("bowline.db").exists() && !accept_loss {
+        return Err(Error::StoreGone(store));
+    }
+    let opened = Sqlite::open_with(&store, StoreOptions::accepting_loss(accept_loss));
+    opened.map_err(|e| match e {
+        bowline_store::Error::Forgot { .. } => Error::Forgot(e),
+        other => other.into(),
+    })
 }
 
 fn exit(why: String) {

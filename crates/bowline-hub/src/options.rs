@@ -24,6 +24,8 @@ pub struct HubOptions {
     pub advertise: Vec<String>,
     /// A CA that the operator brings: certificate and key as PEM. None: one is made.
     pub ca: Option<String>,
+    /// Goes on from what is there, though the store has lost what it acknowledged, or is gone.
+    pub accept_loss: bool,
     /// Makes another token for everything, for an operator who lost the first.
     pub new_admin: bool,
     /// How long audit entries are kept.
@@ -63,6 +65,7 @@ impl HubOptions {
             sans: vec!["localhost".into(), "127.0.0.1".into()],
             advertise: vec![],
             ca: None,
+            accept_loss: false,
             new_admin: false,
             audit_age: Duration::from_secs(90 * 86_400),
             audit_entries: 250_000,
@@ -76,6 +79,16 @@ impl HubOptions {
             patience: Duration::from_secs(10),
             on_halt: None,
         }
+    }
+}
+
+impl Error {
+    /// What the operator can do, where the cause does not say it.
+    pub fn hint(&self) -> Option<&'static str> {
+        matches!(self, Self::StoreGone(_)).then_some(
+            "restore a backup with `bowline restore`, or begin anew under this identity with \
+             --accept-loss: agents must then join anew",
+        )
     }
 }
 
@@ -93,6 +106,12 @@ pub enum Error {
     /// The store cannot be used.
     #[error("opening the store")]
     Store(#[from] bowline_store::Error),
+    /// The store has lost what it acknowledged.
+    #[error("BL-0206: the hub has forgotten what it acknowledged")]
+    Forgot(#[source] bowline_store::Error),
+    /// There is an identity, and no store beside it.
+    #[error("BL-0207: {} is gone, and the identity of a hub that had one is there", .0.display())]
+    StoreGone(PathBuf),
     /// The identity cannot be used.
     #[error("opening the hub's identity")]
     Identity(#[from] bowline_identity::dir::Error),

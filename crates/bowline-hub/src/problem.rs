@@ -43,6 +43,8 @@ bowline_client::problems! {
     Nonsense = "BL-0203", 400, "a frame makes no sense where it came";
     Forbidden = "BL-0204", 403, "the gate does not allow that";
     Forgot = "BL-0205", 503, "a peer proved that this node forgot something";
+    StoreForgot = "BL-0206", 503, "the hub has forgotten what it acknowledged";
+    StoreGone = "BL-0207", 503, "the store is gone and the hub's identity is there";
     NoCertificate = "BL-0301", 401, "no usable certificate was shown";
     Revoked = "BL-0302", 403, "the certificate has been revoked";
     NotInRoster = "BL-0303", 403, "the agent is not in the roster";

@@ -147,10 +147,21 @@ pub fn inspect(from: &Path) -> Result<Manifest, Error> {
 /// Puts the backup in `from` into the folder `to`, which must be empty or not there yet. What
 /// fails leaves the folder empty.
 pub fn restore(from: &Path, to: &Path) -> Result<Manifest, Error> {
-    inspect(from)?;
+    put_in_place(from, to, None)
+}
+
+/// The same, with the key of its secrets from the file `key`; it must be the one that the backup
+/// names.
+pub fn restore_with_key(from: &Path, to: &Path, key: &Path) -> Result<Manifest, Error> {
+    put_in_place(from, to, Some(key))
+}
+
+fn put_in_place(from: &Path, to: &Path, key: Option<&Path>) -> Result<Manifest, Error> {
+    let manifest = inspect(from)?;
+    let key = key.map(|path| given_key(path, &manifest)).transpose()?;
     require_empty(to)?;
     let folder = Folder::take(to)?;
-    let restored = fill(from, &folder);
+    let restored = fill(from, &folder, key);
     if restored.is_err() {
         // The first error is the one to tell.
         let _left = remove_database(&beside(&folder.database(), ".new"));
@@ -160,7 +171,20 @@ pub fn restore(from: &Path, to: &Path) -> Result<Manifest, Error> {
     restored
 }
 
-fn fill(from: &Path, folder: &Folder) -> Result<Manifest, Error> {
+/// The key in a file, if it is the one that the backup's secrets are sealed with.
+fn given_key(path: &Path, manifest: &Manifest) -> Result<SealKey, Error> {
+    let wrong = |what: String| Error::SealKey { path: path.to_owned(), what };
+    let key = SealKey::read(path)?.ok_or_else(|| wrong("there is no such key file".into()))?;
+    match &manifest.seal_key {
+        Some(name) if *name == key.name() => Ok(key),
+        Some(name) => {
+            Err(wrong(format!("the backup's secrets are sealed with another key, {name}")))
+        }
+        None => Err(wrong("the backup holds no secrets: it needs no key".into())),
+    }
+}
+
+fn fill(from: &Path, folder: &Folder, given: Option<SealKey>) -> Result<Manifest, Error> {
     let path = folder.database();
     let new = beside(&path, ".new");
     let mut source = File::open(from).map_err(Error::io("opening", from))?;
@@ -173,7 +197,7 @@ fn fill(from: &Path, folder: &Folder) -> Result<Manifest, Error> {
     db.execute_batch("DROP TABLE backup").map_err(sql)?;
     schema::upgrade(&mut db, &new)?;
     compare(&db, &new, &manifest)?;
-    if let Some(key) = key {
+    if let Some(key) = given.or(key) {
         key.write(&folder.path.join(folder::SEAL_KEY))?;
     }
     db.close().map_err(|(_, e)| sql(e))?;

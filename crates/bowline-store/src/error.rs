@@ -49,6 +49,17 @@ pub enum Error {
         /// What was found.
         what: String,
     },
+    /// The file holds less than was acknowledged from it: its log was damaged, or an older file was
+    /// put in its place. Nothing was changed.
+    #[error("{} has forgotten: {found} commits are there of at least {marked}", .path.display())]
+    Forgot {
+        /// The file.
+        path: PathBuf,
+        /// How many commits it holds.
+        found: u64,
+        /// How many it held.
+        marked: u64,
+    },
     /// No room is left on the device. What was acknowledged is safe.
     #[error("no space is left for {}", .path.display())]
     Full {
@@ -119,6 +130,10 @@ impl Error {
             }
             Self::Corrupt { .. } => {
                 "check the disk, move the folder away and restore a backup into an empty one"
+            }
+            Self::Forgot { .. } => {
+                "check the disk, and restore a backup into an empty folder, or go on from what is \
+                 left with --accept-loss: agents then prove what is missing, and you are asked"
             }
             Self::Full { .. } => "free space on that device, then start again",
             Self::SealKey { .. } => "put back the seal.key that belongs to this store",

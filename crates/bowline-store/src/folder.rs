@@ -11,6 +11,8 @@ use crate::Error;
 pub(crate) const DATABASE: &str = "bowline.db";
 /// The key of sealed bodies.
 pub(crate) const SEAL_KEY: &str = "seal.key";
+/// How many commits the database must hold at least.
+pub(crate) const MARK: &str = "commits";
 /// Held, and naming its holder, while a process has the folder open.
 pub(crate) const LOCK: &str = "lock";
 

@@ -28,13 +28,14 @@ mod backup;
 pub mod conformance;
 mod error;
 mod folder;
+mod mark;
 mod memory;
 mod seal;
 mod sqlite;
 mod store;
 mod writer;
 
-pub use backup::{BackupOptions, Manifest, backup, inspect, restore};
+pub use backup::{BackupOptions, Manifest, backup, inspect, restore, restore_with_key};
 pub use error::Error;
 pub use memory::Memory;
 pub use seal::SealKey;

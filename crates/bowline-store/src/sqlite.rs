@@ -11,6 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::backup::Source;
 use crate::folder::{self, Folder};
+use crate::mark::Mark;
 use crate::seal::{SealKey, Sealer};
 use crate::store::refusal;
 use crate::{BackupOptions, Error, Loaded, Manifest, Store};
@@ -35,8 +36,17 @@ pub(crate) use load::{about, verify};
 pub struct Options {
     /// The key of sealed bodies; without one it is in the folder's `seal.key`.
     pub seal_key: Option<SealKey>,
+    /// Goes on from what is there, though it is known that more was acknowledged.
+    pub accept_loss: bool,
     /// The SQLite file system to use, for tests of faults.
     pub(crate) vfs: Option<&'static str>,
+}
+
+impl Options {
+    /// The usual; with `accept`, also where it is known that more was acknowledged than is there.
+    pub fn accepting_loss(accept: bool) -> Self {
+        Self { accept_loss: accept, ..Self::default() }
+    }
 }
 
 /// A store in a folder of its own.
@@ -48,6 +58,8 @@ pub struct Sqlite {
     shelves: HashMap<ShelfId, commit::ShelfRow>,
     sealing: Sealing,
     synchronous: Option<Durability>,
+    commits: u64,
+    mark: Mark,
     state: State,
     options: Options,
     /// Dropped last: the folder is free only when the database is closed.
@@ -99,10 +111,13 @@ impl Sqlite {
         let was_closed = !beside(&path, "-wal").exists();
         let mut db = connect(&path, &options)?;
         schema::format(&db, &path)?;
+        let mut mark = Mark::read(&folder.path);
+        let commits = remembered(&db, &path, &mark, &options)?;
         configure(&db, &path)?;
         if !was_closed {
             recheck(&db, &path)?;
         }
+        mark.set(commits);
         schema::upgrade(&mut db, &path)?;
         let sealing = sealing(&db, &folder, &options)?;
         Ok(Self {
@@ -111,6 +126,8 @@ impl Sqlite {
             shelves: HashMap::new(),
             sealing,
             synchronous: None,
+            commits,
+            mark,
             state: State::Running,
             options,
             checkpoints: Checkpoints::default(),
@@ -122,9 +139,12 @@ impl Sqlite {
     /// cannot say what went wrong.
     pub fn close(self) -> Result<(), Error> {
         self.running()?;
-        let Self { db, path, folder, checkpoints, .. } = self;
+        let Self { db, path, folder, checkpoints, mut mark, commits, .. } = self;
         drop(checkpoints);
         let closed = db.close().map_err(|(_, e)| Error::sql("closing", &path)(e));
+        if closed.is_ok() {
+            mark.set(commits);
+        }
         drop(folder);
         closed
     }
@@ -262,6 +282,17 @@ fn configure(db: &Connection, path: &Path) -> Result<(), Error> {
 const CACHE_KIB: i64 = 8 << 10;
 /// Where a commit checkpoints by itself, with all others waiting: far beyond [`checkpoint`].
 const CHECKPOINT_PAGES: i64 = 16 << 10;
+
+/// How many commits the file holds. Fewer than are marked: it is left as it is, log and all.
+fn remembered(db: &Connection, path: &Path, mark: &Mark, options: &Options) -> Result<u64, Error> {
+    let commits = about(db, path, "commits")?.and_then(|n| n.parse().ok()).unwrap_or(0);
+    if commits < mark.at() && !options.accept_loss {
+        db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+            .map_err(Error::sql("opening", path))?;
+        return Err(Error::Forgot { path: path.into(), found: commits, marked: mark.at() });
+    }
+    Ok(commits)
+}
 
 /// After a crash: looks the file's structure over, and moves the log into it, so that what this
 /// process reads is flushed whatever the last one's flushes came to.

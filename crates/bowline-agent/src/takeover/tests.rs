@@ -51,7 +51,7 @@ fn nothing_is_asked_for_unless_the_roster_says_so() {
 
 #[test]
 fn an_agent_hands_over_when_all_that_it_let_in_is_on_disk() {
-    let world = std::sync::Arc::new(crate::world::World::default());
+    let world = Arc::new(World::default());
     let entry = RosterEntry::new(NodeId::new("a1").unwrap(), Mode::Autonomous, Wall(0));
     let yes = |_: &State| Ok::<_, ()>(());
     let writing = world.begin_write(yes).unwrap();

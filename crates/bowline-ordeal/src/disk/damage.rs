@@ -57,6 +57,11 @@ pub(crate) async fn run(
     restart(&mut fleet, whose)?;
     drain(&mut fleet, whose)?;
     put_in_place(data(&fleet, whose), &drained)?;
+    if whose == Whose::Hub {
+        put_in_place(&killed, data(&fleet, whose))?;
+        let outcome = log_without_its_start(&mut fleet).await;
+        run.case(&format!("damage-hub-{time} log without its start"), outcome);
+    }
     for number in 1..=TRIES {
         let (saved, file) = *chance.pick(&[(&killed, "bowline.db-wal"), (&drained, "bowline.db")]);
         put_in_place(saved, data(&fleet, whose))?;
@@ -165,8 +170,10 @@ async fn serves(fleet: &Fleet, whose: Whose) -> Result<()> {
         Whose::Hub => (Side::Hub, &[Shelf::Kv, Shelf::Managed][..]),
         Whose::Agent => (Side::Autonomous, &[Shelf::Autonomous][..]),
     };
-    if whose == Whose::Hub && forgot_the_agents(fleet).await? {
-        return Ok(());
+    if whose == Whose::Hub {
+        // One that has forgotten so much must not have started.
+        let agents = fleet.hub.client()?.agents(None, &Page::default()).await?.items;
+        ensure!(!agents.is_empty(), "the hub serves, and has forgotten its agents");
     }
     for shelf in own {
         fleet.holds(side, *shelf, Strict::History).await?;
@@ -181,18 +188,21 @@ async fn serves(fleet: &Fleet, whose: Whose) -> Result<()> {
     Ok(())
 }
 
-/// A hub that is put back to before its agents joined cannot know of them, nor of the first token;
-/// it refuses them with a code, and they say so.
-async fn forgot_the_agents(fleet: &Fleet) -> Result<bool> {
-    let admin = fleet.hub.client()?;
-    if !admin.agents(None, &Page::default()).await?.items.is_empty() {
-        return Ok(false);
-    }
-    let status = fleet.at(Side::Managed).status().await?;
-    let error = status.links.first().and_then(|l| l.error.clone()).unwrap_or_default();
-    ensure!(error.contains("BL-0303"), "the agent does not say why it is alone: {error:?}");
-    say(format!("  the hub has forgotten its agents, and they say: {error}"));
-    Ok(true)
+/// A log of which nothing can be read puts the hub back to where it last moved it into the file: it
+/// knows that it held more, and stops before anybody is told anything else.
+async fn log_without_its_start(fleet: &mut Fleet) -> Result<()> {
+    let path = fleet.hub.data.join("store").join("bowline.db-wal");
+    let mut log = std::fs::read(&path)?;
+    ensure!(log.len() > 4096, "the hub was killed with nothing in its log");
+    // The first frame's salt: no frame of the log counts any more.
+    log[40] ^= 0xff;
+    std::fs::write(&path, &log)?;
+    let before = lines(&fleet.hub.log);
+    ensure!(fleet.hub.restart().is_err(), "the hub starts on a log without its start");
+    let said = tail(&fleet.hub.log, lines(&fleet.hub.log).saturating_sub(before));
+    ensure!(said.contains("BL-0206") && said.contains("--accept-loss"), "it says: {said}");
+    ensure!(std::fs::read(&path)? == log, "a store that was refused was changed");
+    others_hold_all(fleet, Whose::Hub).await
 }
 
 /// What the other nodes hold is as it was.

@@ -47,6 +47,24 @@ fn a_running_store_is_backed_up_and_restored() {
 }
 
 #[test]
+fn a_key_that_is_given_must_be_the_one_that_the_backup_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, file, to) =
+        (dir.path().join("data"), dir.path().join("file"), dir.path().join("to"));
+    let (store, model) = filled(&data);
+    store.backup(&file, BackupOptions::default()).unwrap();
+    let other = dir.path().join("other.key");
+    SealKey::new([9; 32]).write(&other).unwrap();
+    for wrong in [&other, &dir.path().join("nothing")] {
+        let refused = restore_with_key(&file, &to, wrong);
+        assert!(matches!(refused, Err(Error::SealKey { .. })), "{refused:?}");
+        assert!(!to.exists(), "nothing was touched");
+    }
+    restore_with_key(&file, &to, &data.join("seal.key")).unwrap();
+    assert_eq!(Sqlite::open(&to).unwrap().image().unwrap(), model);
+}
+
+#[test]
 fn a_key_is_in_the_backup_only_if_asked_for() {
     let dir = tempfile::tempdir().unwrap();
     let (data, file, to) =

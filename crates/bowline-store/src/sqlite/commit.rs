@@ -59,7 +59,24 @@ impl Sqlite {
         }
         self.write_metas(dirty)?;
         self.sweep()?;
-        self.execute("COMMIT")
+        self.count()?;
+        self.execute("COMMIT")?;
+        // What is only written may be lost with the power, and must not be marked.
+        if self.synchronous == Some(Durability::Flushed) {
+            self.mark.flushed(self.commits);
+        }
+        Ok(())
+    }
+
+    /// Counts the commit, in the commit itself.
+    fn count(&mut self) -> Result<(), Fault> {
+        self.commits += 1;
+        let mut put = self.db.prepare_cached(
+            "INSERT INTO about VALUES ('commits', ?1)
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        )?;
+        put.execute([self.commits.to_string()])?;
+        Ok(())
     }
 
     fn set_synchronous(&mut self, durability: Durability) -> Result<(), Fault> {

@@ -54,7 +54,7 @@ fn nobody_else_may_read_the_files() {
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&dir), 0o700);
     let names: Vec<_> = fs::read_dir(&dir).unwrap().map(|e| e.unwrap().path()).collect();
-    assert_eq!(names.len(), 5, "database, log, index of the log, lock, key: {names:?}");
+    assert_eq!(names.len(), 6, "database, log, its index, lock, key, mark: {names:?}");
     for path in names {
         assert_eq!(mode(&path), 0o600, "{}", path.display());
     }

@@ -57,7 +57,7 @@ impl Dev {
             ..config::Hub::default()
         };
         let telemetry = telemetry::start(&settings.telemetry)?;
-        let hub = hub::start(&settings, None).await?;
+        let hub = hub::start(&settings, None, false).await?;
         let context = self.context(data, &hub)?;
         let client = client(&context)?;
         let mut agents = vec![];

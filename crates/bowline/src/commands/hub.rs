@@ -38,6 +38,9 @@ pub(super) struct Hub {
     /// A file with your own CA, certificate and key as PEM, instead of one made here
     #[arg(long = "with-ca", value_name = "FILE")]
     own_ca: Option<std::path::PathBuf>,
+    /// Go on though the store has lost what it acknowledged, or is gone; agents prove what is missing
+    #[arg(long)]
+    accept_loss: bool,
 }
 
 impl Hub {
@@ -56,7 +59,7 @@ impl Hub {
         role::log(&settings.log)?;
         role::open_files();
         let ca = self.own_ca.as_deref().map(read).transpose()?;
-        role::block_on(serve(settings, ca))
+        role::block_on(serve(settings, ca, self.accept_loss))
     }
 }
 
@@ -65,10 +68,10 @@ fn read(path: &Path) -> Outcome<String> {
         .map_err(|e| Failure::new(format!("reading {}: {e}", path.display())))
 }
 
-async fn serve(settings: config::Hub, ca: Option<String>) -> Outcome {
+async fn serve(settings: config::Hub, ca: Option<String>, accept_loss: bool) -> Outcome {
     let mut signals = Signals::new()?;
     let telemetry = telemetry::start(&settings.telemetry)?;
-    let hub = start(&settings, ca).await?;
+    let hub = start(&settings, ca, accept_loss).await?;
     let at = hub.addresses;
     print::out(&format!("ready: hub for agents on {}, API on https://{}\n", at.agents, at.api))?;
     signals.until_drain(|| hub.reload()).await;
@@ -78,8 +81,13 @@ async fn serve(settings: config::Hub, ca: Option<String>) -> Outcome {
 }
 
 /// Starts a hub and writes its context file.
-pub(super) async fn start(settings: &config::Hub, ca: Option<String>) -> Outcome<Running> {
+pub(super) async fn start(
+    settings: &config::Hub,
+    ca: Option<String>,
+    accept_loss: bool,
+) -> Outcome<Running> {
     let mut options = HubOptions::new(&settings.data);
+    options.accept_loss = accept_loss;
     let port = |name: &str, listen: config::Listen| {
         listen.address().ok_or_else(|| Failure::usage(format!("{name} cannot be off")))
     };
@@ -94,7 +102,10 @@ pub(super) async fn start(settings: &config::Hub, ca: Option<String>) -> Outcome
     options.flow.window = size(settings.limits.in_flight_per_link);
     options.flow.total = size(settings.limits.in_flight);
     options.requests_per_second = settings.limits.requests_per_second;
-    let hub = Running::start(options).await.map_err(|e| Failure::of(&e))?;
+    let hub = Running::start(options).await.map_err(|e| match e.hint() {
+        Some(hint) => Failure::of(&e).hint(hint),
+        None => Failure::of(&e),
+    })?;
     let host = settings.san.first().map_or("localhost", String::as_str);
     let file = settings.data.join("config.yaml");
     let mut contexts = File::read(&file)?;

@@ -15,13 +15,29 @@ pub(super) struct Restore {
     /// The store's folder; it must be empty or not there yet
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
+    /// The seal.key of the store that the backup was made of, if it is not in it
+    #[arg(long, value_name = "FILE")]
+    seal_key: Option<PathBuf>,
 }
 
 impl Restore {
     pub(super) fn run(&self) -> Outcome {
-        let manifest = bowline_store::restore(&self.file, &self.to).map_err(store_failure)?;
+        let restored = match &self.seal_key {
+            Some(key) => bowline_store::restore_with_key(&self.file, &self.to, key),
+            None => bowline_store::restore(&self.file, &self.to),
+        };
+        let manifest = restored.map_err(store_failure)?;
         let (shelves, records) = (manifest.shelves, manifest.records);
         print::out(&format!("{}: {shelves} shelves, {records} records\n", self.to.display()))?;
+        if let Some(name) = manifest.seal_key.filter(|_| !self.to.join("seal.key").exists()) {
+            let key = self.to.join("seal.key");
+            print::note(&format!(
+                "warning: it holds secrets, and not the key that they are sealed with ({name}); it \
+                 does not open without it\nhint: put the seal.key of the old store at {}, or restore \
+                 again with --seal-key FILE\n",
+                key.display()
+            ));
+        }
         print::note(
             "hint: agents may be ahead of this backup; after the start see `bowline shelf list`\n",
         );

@@ -92,15 +92,33 @@ impl Stage {
 
     /// Starts the hub, on the ports that it had.
     pub(crate) fn start_hub(&mut self) {
-        let data = self.path("hub");
-        let (listen, api) =
-            (format!("127.0.0.1:{}", self.hub_port), format!("127.0.0.1:{}", self.api_port));
-        let args = ["hub", "--data", data.to_str().unwrap(), "--listen", &listen, "--api", &api];
-        let args = [&args[..], &["--metrics", "off", "--health", "off"]].concat();
+        self.start_hub_with(&[]);
+    }
+
+    /// The same, with more flags.
+    pub(crate) fn start_hub_with(&mut self, more: &[&str]) {
+        let args = self.hub_args();
+        let args: Vec<_> = args.iter().map(String::as_str).chain(more.iter().copied()).collect();
         let hub = Role::start(&args, &self.path("hub.log"));
         self.hub_port = port(&hub.ready, "for agents on ");
         self.api_port = port(&hub.ready, "API on ");
         self.hub = Some(hub);
+    }
+
+    /// What a hub says that does not start.
+    pub(crate) fn hub_refuses(&self) -> String {
+        let out = Command::new(env!("CARGO_BIN_EXE_bowline")).args(self.hub_args()).output();
+        let out = out.unwrap();
+        assert!(!out.status.success(), "it starts");
+        String::from_utf8(out.stderr).unwrap()
+    }
+
+    fn hub_args(&self) -> Vec<String> {
+        let data = self.path("hub").to_str().unwrap().to_owned();
+        let at = |port: u16| format!("127.0.0.1:{port}");
+        let args = ["hub", "--data", &data, "--listen", &at(self.hub_port)].map(String::from);
+        let rest = ["--api", &at(self.api_port), "--metrics", "off", "--health", "off"];
+        args.into_iter().chain(rest.map(String::from)).collect()
     }
 
     /// `kill -9` of the hub.

@@ -98,3 +98,44 @@ fn a_mass_absence_is_held_until_a_person_approves_it() {
     let audit = stage.ok(&["get", "audit", "-o", "json"]);
     assert!(audit.contains("shelf.approve"), "{audit}");
 }
+
+#[test]
+fn a_hub_that_has_forgotten_stops_until_a_person_accepts_the_loss() {
+    let mut stage = Stage::new("auto");
+    for n in 0..20 {
+        stage.ok(&["kv", "put", &format!("k{n}"), "v"]);
+    }
+    stage.kill_hub();
+    let log = stage.path("hub").join("store/bowline.db-wal");
+    let mut bytes = std::fs::read(&log).unwrap();
+    bytes[40] ^= 0xff;
+    std::fs::write(&log, &bytes).unwrap();
+    let told = stage.hub_refuses();
+    assert!(told.contains("BL-0206") && told.contains("hint:"), "{told}");
+    assert_eq!(std::fs::read(&log).unwrap(), bytes, "it is left as it is");
+    stage.start_hub_with(&["--accept-loss"]);
+    assert!(!stage.ok(&["kv", "list", "-o", "json"]).contains("k19"));
+    stage.drain_hub();
+    std::fs::remove_dir_all(stage.path("hub").join("store")).unwrap();
+    let told = stage.hub_refuses();
+    assert!(told.contains("BL-0207") && told.contains("bowline restore"), "{told}");
+}
+
+#[test]
+fn a_restored_store_says_that_it_lacks_the_key_of_its_secrets() {
+    let stage = Stage::new("auto");
+    stage.ok(&["kv", "put", "password", "hunter2", "--secret"]);
+    let path = |name: &str| stage.path(name).to_str().unwrap().to_owned();
+    stage.ok(&["backup", &path("file")]);
+    let (to, key) = (path("to"), path("hub/store/seal.key"));
+    let restored = stage.run(&["restore", &path("file"), "--to", &to]);
+    let told = String::from_utf8_lossy(&restored.stderr).into_owned();
+    assert!(restored.status.success() && told.contains("seal.key"), "{told}");
+    let again = stage.run(&["restore", &path("file"), "--to", &path("to2"), "--seal-key", &key]);
+    let told = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(again.status.success() && !told.contains("seal.key"), "{told}");
+    std::fs::write(path("wrong"), format!("{}\n", "0".repeat(64))).unwrap();
+    let wrong =
+        stage.run(&["restore", &path("file"), "--to", &path("to3"), "--seal-key", &path("wrong")]);
+    assert!(!wrong.status.success(), "another key");
+}

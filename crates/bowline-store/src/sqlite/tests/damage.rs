@@ -32,7 +32,7 @@ fn opened(dir: &Path) -> Result<Image, Error> {
 
 fn damaged(error: &Error) -> bool {
     let hinted = error.hint().is_some_and(|hint| hint.contains("backup"));
-    matches!(error, Error::Corrupt { .. } | Error::Newer { .. }) && hinted
+    matches!(error, Error::Corrupt { .. } | Error::Newer { .. } | Error::Forgot { .. }) && hinted
 }
 
 #[test]
@@ -59,6 +59,25 @@ fn a_log_cut_short_gives_an_earlier_state() {
         found.insert(state.unwrap_or_else(|| panic!("cut at {cut}: a state that never was")));
     }
     assert!(found.len() > 5 && found.first() >= Some(&10), "{found:?}");
+}
+
+#[test]
+fn a_log_damaged_near_its_start_is_found_out_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let states = crashed(dir.path(), 3);
+    fs::write(dir.path().join("commits"), "16\n").unwrap();
+    let wal = dir.path().join("bowline.db-wal");
+    let mut log = fs::read(&wal).unwrap();
+    log[100] ^= 1;
+    fs::write(&wal, &log).unwrap();
+    let error = opened(dir.path()).unwrap_err();
+    assert!(matches!(error, Error::Forgot { found: 10, marked: 16, .. }), "{error:?}");
+    assert!(error.hint().unwrap().contains("--accept-loss"));
+    assert_eq!(fs::read(&wal).unwrap(), log, "what is left is left as it is");
+    let mut store = Sqlite::open_with(dir.path(), Options::accepting_loss(true)).unwrap();
+    assert_eq!(store.image().unwrap(), states[10]);
+    drop(store);
+    assert_eq!(opened(dir.path()).unwrap(), states[10], "accepted once is accepted");
 }
 
 #[test]

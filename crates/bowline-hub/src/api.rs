@@ -25,6 +25,7 @@ use http::StatusCode;
 use crate::audit::{Deed, Entered};
 use crate::problem::{Code, Fault};
 use crate::state::State;
+pub(crate) use agents::lags;
 use bowline_client::api::Outcome;
 use openapi::Doc;
 

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::access::{self, TokenEntry};
 use crate::admission::Desk;
 use crate::audit::{self, Auditor, Deed};
+use crate::contacts::{self, Contacts};
 use crate::gate::{Gatekeeper, HubSealer};
 use crate::handover::Handovers;
 use crate::metrics::HubMetrics;
@@ -102,6 +103,7 @@ impl Hub {
             streams: Arc::new(Semaphore::new(options.streams)),
             pace: Pace::new(options.requests_per_second),
             handovers: Handovers::default(),
+            contacts: Contacts::read(options.data.join("contacts.json")),
             ending: CancellationToken::new(),
             turnstile: Arc::default(),
             stripes: (0..STRIPES).map(|_| Arc::default()).collect(),
@@ -125,6 +127,7 @@ impl Hub {
         background.spawn(accept(state.clone(), server));
         background.spawn(settle::run(state.clone(), todo));
         background.spawn(settle::upkeep(state.clone()));
+        background.spawn(contacts::keep(state.clone()));
         let (handle, views) = (state.handle.clone(), state.views.clone());
         background.spawn(audit::retain(handle, views, options.audit_age, options.audit_entries));
         let mut hub = Self {
@@ -205,6 +208,8 @@ impl Hub {
     pub async fn drain(self) {
         self.state.ready.store(false, Ordering::Release);
         self.state.ending.cancel();
+        // While links are up it is known how far agents are.
+        self.state.contacts.look(&self.state).await;
         let agents = async {
             if let Some(server) = self.state.server.get() {
                 ServerHandle::drain(server, GRACE).await;
@@ -217,6 +222,8 @@ impl Hub {
         };
         tokio::join!(agents, ports);
         drop(self.background);
+        self.state.contacts.look(&self.state).await;
+        self.state.contacts.write();
         let drive = self.drive;
         // Stopping waits for the disk, which must not hold up the runtime.
         let stopped = tokio::task::spawn_blocking(move || drive.stop()).await;

@@ -9,6 +9,7 @@ mod admission;
 mod api;
 mod audit;
 mod clock;
+mod contacts;
 mod gate;
 mod handover;
 mod hub;

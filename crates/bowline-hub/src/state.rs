@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 
 use crate::access::{self, RevokedEntry};
 use crate::audit::Auditor;
+use crate::contacts::Contacts;
 use crate::handover::Handovers;
 use crate::metrics::HubMetrics;
 use crate::pace::Pace;
@@ -39,6 +40,7 @@ pub(crate) struct State {
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) pace: Pace,
     pub(crate) handovers: Handovers,
+    pub(crate) contacts: Contacts,
     /// Cancelled when the hub ends: streams of events end with it.
     pub(crate) ending: tokio_util::sync::CancellationToken,
     /// Objects are written while it is read-held, a change of mode begins while it is write-held:

@@ -16,7 +16,7 @@ use bowline_drive::{Asked, Fold, LinkNews};
 use bowline_resources::roster_shelf;
 use bowline_sync::Status;
 use bowline_types::{Change, Item, NodeId, Now, ProposalId, ShelfId, Verdict};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use crate::access::AccessView;
 use crate::shelves;
@@ -43,6 +43,8 @@ pub(crate) struct Views {
     pub(crate) links: links::Links,
     pub(crate) ring: ring::Ring,
     pub(crate) proposed: proposed::Proposed,
+    /// A link came up or went down.
+    pub(crate) came_or_went: Notify,
     work: mpsc::UnboundedSender<Work>,
 }
 
@@ -59,6 +61,7 @@ impl Views {
             links: links::Links::default(),
             ring: ring::Ring::new(),
             proposed: proposed::Proposed::default(),
+            came_or_went: Notify::new(),
             work,
         };
         (Arc::new(views), todo)
@@ -105,6 +108,7 @@ impl Fold for Folder {
 
     fn link(&mut self, news: &LinkNews, now: Now) {
         let peer = self.0.links.news(news, now.wall);
+        self.0.came_or_went.notify_one();
         if matches!(news, LinkNews::Down { .. }) && self.0.roster.entry(&peer).is_none() {
             self.0.links.forget(&peer);
         }

@@ -40,7 +40,7 @@ pub struct AgentView {
     /// When anything last came from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_contact: Option<Time>,
-    /// How far it is behind; none before it was first seen.
+    /// How far it is behind, or was when it was last there; none before it was first seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag: Option<Lag>,
     /// The version that it runs.

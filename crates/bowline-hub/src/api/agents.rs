@@ -26,6 +26,7 @@ use crate::problem::{Code, Fault};
 use crate::state::State;
 use crate::views::roster::Listed;
 
+pub(crate) use view::lags;
 pub(super) use view::{view, views};
 
 /// What a revoked agent is told.

@@ -5,7 +5,7 @@ use bowline_client::api::PingRequest;
 use bowline_resources::{Health, Mode, Operation, Sync};
 use bowline_types::{Interest, ShelfId, Verdict};
 
-use crate::agent::{Agent, join, kv};
+use crate::agent::{Agent, connected, join, kv};
 use crate::stage::{Stage, config_map, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,4 +127,26 @@ async fn an_agent_writes_keys_within_its_rights_by_compare_and_set() {
     let roster = "hub/roster".parse().unwrap();
     let verdict = agent.handle.propose(&roster, vec![], vec![item], None, patience).await.unwrap();
     assert!(matches!(verdict, Verdict::Refused { .. }), "{verdict:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_known_of_an_agent_that_is_away_survives_a_restart() {
+    let (stage, home) = (Stage::new().await, tempfile::tempdir().unwrap());
+    // It connects once: after the restart it is away.
+    let _agent = connected(&stage, home.path(), Mode::Managed).await;
+    let there = eventually("it is in sync", async || {
+        let view = stage.admin.agent("alpha").await.unwrap();
+        (view.connected && view.lag.is_some()).then_some(view)
+    })
+    .await;
+    assert!(there.version.is_some() && there.certificate.is_some());
+    let stage = stage.restart().await;
+    let away = stage.admin.agent("alpha").await.unwrap();
+    assert!(!away.connected);
+    assert_eq!(away.version, there.version);
+    assert!(away.lag.is_some(), "{away:?}");
+    assert!(away.last_contact >= there.last_contact, "{away:?}");
+    // The file is a courtesy: without it nothing is known, and all goes on.
+    std::fs::remove_file(stage.dir.path().join("contacts.json")).unwrap();
+    stage.admin.remove_agent("alpha").await.unwrap();
 }

@@ -20,11 +20,16 @@ pub(crate) async fn view(state: &State, listed: &Listed) -> Result<AgentView, Fa
 /// Several agents; the node is asked once for all.
 pub(crate) async fn views(state: &State, listed: &[Listed]) -> Result<Vec<AgentView>, Fault> {
     let names: Vec<_> = listed.iter().map(|l| l.entry.name.clone()).collect();
-    let lags = state
-        .handle
-        .with(move |node| names.iter().map(|name| lag(node, name)).collect::<Vec<_>>())
-        .await?;
+    let lags = lags(state, names).await?;
     Ok(listed.iter().zip(lags).map(|(listed, lag)| one(state, listed, lag)).collect())
+}
+
+/// How far agents are behind, in the same order; none for those that are away.
+pub(crate) async fn lags(
+    state: &State,
+    names: Vec<NodeId>,
+) -> Result<Vec<Option<Lag>>, bowline_drive::Error> {
+    state.handle.with(move |node| names.iter().map(|name| lag(node, name)).collect()).await
 }
 
 /// How far an agent is behind, as far as the hub can tell while it is connected.
@@ -41,6 +46,10 @@ pub(crate) fn one(state: &State, listed: &Listed, lag: Option<Lag>) -> AgentView
     let link = state.views.links.get(&entry.name);
     let connected = link.as_ref().is_some_and(|l| l.handle.is_some());
     let since = link.as_ref().map(|l| Time(l.since));
+    // Of one that has not come since this hub started, what the last run knew.
+    let known = state.contacts.get(&entry.name).filter(|_| !connected);
+    let version = link.as_ref().map(|l| l.version.clone());
+    let version = version.or_else(|| known.as_ref().map(|k| k.version.clone()));
     AgentView {
         name: entry.name.to_string(),
         mode: entry.mode,
@@ -53,9 +62,12 @@ pub(crate) fn one(state: &State, listed: &Listed, lag: Option<Lag>) -> AgentView
         connected,
         since,
         // Keepalive sees to it that a link that is up has been heard within seconds.
-        last_contact: if connected { Some(Time(clock::now())) } else { since },
-        lag,
-        version: link.as_ref().map(|l| l.version.clone()).filter(|v| !v.is_empty()),
+        last_contact: match connected {
+            true => Some(Time(clock::now())),
+            false => since.or_else(|| known.as_ref().map(|k| Time(k.at))),
+        },
+        lag: lag.or_else(|| known.and_then(|k| k.lag)),
+        version: version.filter(|v| !v.is_empty()),
         transport: link.as_ref().filter(|_| connected).map(LinkState::transport),
         objects: state.views.fleet.counts(entry),
         certificate: entry

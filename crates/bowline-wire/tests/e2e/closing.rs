@@ -163,7 +163,8 @@ async fn a_poke_during_a_failing_attempt_is_not_lost() {
     let mut line = Reconnector::start(Dialer::new(options), Backoff::new(hour, hour, || 1.0));
     for _ in 0..2 {
         // The attempt is under way; poked in the middle of it, it fails, and is made again at once.
-        let connection = reached.recv().await.unwrap();
+        let connection = tokio::time::timeout(Duration::from_secs(10), reached.recv());
+        let connection = connection.await.expect("an attempt at once").unwrap();
         line.retry_now();
         drop(connection);
         let event = line.next().await;

@@ -49,6 +49,10 @@ fn an_agent_may_be_narrowed_to_some_keys() {
     assert!(shown.contains("site/a/") && shown.contains("common/"), "{shown}");
     let a1 = stage.join("a1", "managed");
     a1.ok(&["kv", "put", "site/a/x", "1"]);
+    let shown = stage.ok(&["describe", "agent/a1"]);
+    for field in ["mode:", "version:", "lag:", "lastContact:", "certificate:", "notAfter:"] {
+        assert!(shown.contains(field), "{field} is missing: {shown}");
+    }
     let refused = a1.run(&["kv", "put", "site/b/x", "1"]);
     assert!(!refused.status.success(), "another site's key");
     let audit = stage.ok(&["get", "audit", "-o", "json"]);

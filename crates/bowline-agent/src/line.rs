@@ -34,7 +34,7 @@ pub(crate) struct Standing {
     pub(crate) since: Option<Wall>,
     /// When anything last came in.
     pub(crate) last_contact: Option<Wall>,
-    /// Why it is down.
+    /// What last went wrong.
     pub(crate) error: Option<String>,
 }
 
@@ -67,7 +67,7 @@ impl Line {
                     counters: counters.clone(),
                     seen: (0, wall_of(*opened)),
                 };
-                (line.up, line.since, line.error) = (Some(up), Some(now), None);
+                (line.up, line.since) = (Some(up), Some(now));
             }
             LinkNews::Down { link, .. } => {
                 let ours = line.up.take_if(|up| up.link == *link);

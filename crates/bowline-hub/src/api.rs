@@ -114,7 +114,7 @@ async fn change<T: Send + 'static>(
     work: impl Future<Output = Result<T, Fault>> + Send + 'static,
 ) -> Result<T, Fault> {
     let state = state.clone();
-    let task = tokio::spawn(async move {
+    let task = async move {
         let mut entered: Entered = state.audit.enter(deed, Outcome::Done).await;
         let (result, durable) = tokio::join!(work, entered.durable());
         match result {
@@ -127,7 +127,9 @@ async fn change<T: Send + 'static>(
                 Err(fault)
             }
         }
-    });
+    };
+    // A task of its own, and still part of the request's trace.
+    let task = tokio::spawn(bowline_wire::trace::within(bowline_wire::trace::current(), task));
     task.await.unwrap_or_else(|_| Err(Code::Internal.because("the work broke off")))
 }
 

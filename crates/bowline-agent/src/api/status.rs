@@ -63,7 +63,8 @@ fn link(api: &Api) -> LinkStatus {
             Transport::Http2 => "http2".into(),
             Transport::WebSocket => "websocket".into(),
         }),
-        error: line.error.filter(|_| line.up.is_none()),
+        error: line.error.clone().filter(|_| line.up.is_none()),
+        last_error: line.error,
     }
 }
 

@@ -45,6 +45,23 @@ async fn an_agent_starts_and_works_without_its_hub_and_reports_later() {
     assert!(status.links[0].connected && status.ready);
 }
 
+/// Whoever looks at the agent need not look at the hub's log.
+#[tokio::test]
+async fn the_reason_for_which_a_hub_cut_the_link_is_shown_here_even_after_it_is_back() {
+    let temp = tempfile::tempdir().unwrap();
+    let (hub, agent) = pair(&temp, Mode::Managed).await;
+    soon("the link", hub.view.links(1)).await;
+    hub.cut("BL-0202: a place was claimed with no head that contains it");
+    soon("the link again", hub.view.links(2)).await;
+    until("the reason", async || {
+        let link = client(&agent).status().await.unwrap().links.remove(0);
+        link.connected
+            && link.error.is_none()
+            && link.last_error.is_some_and(|e| e.starts_with("W201: ") && e.contains("BL-0202: "))
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_restart_keeps_everything_and_reports_nothing_anew() {
     let temp = tempfile::tempdir().unwrap();

@@ -152,6 +152,11 @@ impl Hub {
         (self.root, self.addr)
     }
 
+    /// Cuts the agent's link for this reason.
+    pub(crate) fn cut(&self, why: &str) {
+        assert_eq!(self.server.cut(&a1(), why), 1);
+    }
+
     pub(crate) fn token(&self) -> String {
         self.door.token(&format!("localhost:{}", self.addr.port()))
     }

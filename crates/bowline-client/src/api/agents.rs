@@ -49,6 +49,9 @@ pub struct AgentView {
     /// How its link runs: `http2` or `websocket`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<String>,
+    /// How its last link that ended by an error did so, the code first; since the hub's start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
     /// Its objects, counted.
     #[serde(default)]
     pub objects: Counts,

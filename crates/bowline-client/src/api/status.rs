@@ -99,6 +99,9 @@ pub struct LinkStatus {
     /// Why it is down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What last went wrong with it, even if it is up again; since the node's start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
 }
 
 /// How bad it is.

@@ -7,6 +7,10 @@ use axum::extract::{MatchedPath, Request, State as Shared};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use bowline_types::NodeId;
+use bowline_wire::trace;
+use http::HeaderMap;
+
 use crate::metrics::{Problems, Route};
 use crate::problem::{Code, Told};
 use crate::state::State;
@@ -27,7 +31,13 @@ pub(crate) async fn around(
     let response = if STREAMS.contains(&route.as_str()) {
         next.run(request).await
     } else {
-        bounded(&state, request, next).await
+        // Nothing is copied unless telemetry runs.
+        let headers = if trace::is_on() { request.headers().clone() } else { HeaderMap::new() };
+        let about = || {
+            let (method, route) = (method.clone(), route.clone());
+            vec![("http.request.method", method), ("http.route", route)]
+        };
+        trace::serve(&NodeId::hub(), &headers, about, bounded(&state, request, next)).await
     };
     let label = Route { method, route };
     state.metrics.requests.get_or_create(&label).observe(began.elapsed().as_secs_f64());

@@ -25,6 +25,8 @@ pub(crate) struct LinkState {
     pub(crate) since: Wall,
     /// While it is up.
     pub(crate) handle: Option<LinkHandle>,
+    /// How the last link that ended by an error did so.
+    pub(crate) error: Option<String>,
 }
 
 impl LinkState {
@@ -72,13 +74,16 @@ impl Links {
                     counters: counters.clone(),
                     since: now,
                     handle: Some(handle.clone()),
+                    error: links.get(peer).and_then(|before| before.error.clone()),
                 };
                 links.insert(peer.clone(), state);
                 peer.clone()
             }
             LinkNews::Down { link, peer } => {
                 if let Some(state) = links.get_mut(peer).filter(|s| s.link == *link) {
-                    (state.handle, state.since) = (None, now);
+                    let end = state.handle.take().and_then(|handle| handle.end());
+                    state.error = end.and_then(|end| end.error()).or(state.error.take());
+                    state.since = now;
                 }
                 peer.clone()
             }

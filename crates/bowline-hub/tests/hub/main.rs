@@ -6,6 +6,8 @@
 mod agent;
 mod api;
 mod bad_input;
+#[path = "../../../bowline-drive/tests/traces/collector.rs"]
+mod collector;
 mod documents;
 mod events;
 mod links;
@@ -14,3 +16,4 @@ mod operator;
 mod raw;
 mod revocation;
 mod stage;
+mod traces;

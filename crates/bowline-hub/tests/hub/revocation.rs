@@ -36,6 +36,10 @@ async fn a_revoked_agent_is_cut_within_a_second_and_stays_out_until_it_joins_ane
     assert!(view.revoked.is_some());
     tokio::time::timeout(Duration::from_secs(1), link).await.expect("cut in time").unwrap();
     assert!(began.elapsed() < Duration::from_secs(1));
+    eventually("the hub shows why", async || {
+        stage.admin.agent("alpha").await.unwrap().last_error.filter(|e| e == "BL-0302: revoked")
+    })
+    .await;
 
     assert!(dialer(home.path(), port).dial().await.is_err());
     // Neither does the old token let it in again, though the key is the same.

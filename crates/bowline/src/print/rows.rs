@@ -72,7 +72,7 @@ pub fn agents(items: &[AgentView], wide: bool, now: Time) -> Table {
     let mut headers =
         vec!["NAME", "MODE", "LINK", "LAG", "OBJECTS", "LAST CONTACT", "VERSION", "AGE"];
     if wide {
-        headers.extend(["TRANSPORT", "CERTIFICATE", "LABELS"]);
+        headers.extend(["TRANSPORT", "CERTIFICATE", "LABELS", "LAST ERROR"]);
     }
     let mut table = Table::new(headers);
     items.iter().for_each(|item| table.push(agent_row(item, wide, now)));
@@ -106,7 +106,8 @@ pub fn agent_row(view: &AgentView, wide: bool, now: Time) -> Vec<Cell> {
         let ends = view.certificate.as_ref().map_or(String::new(), |c| c.not_after.to_string());
         let labels: Vec<_> = view.labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let transport = view.transport.as_deref().unwrap_or("");
-        row.extend([transport.into(), ends.into(), labels.join(",").into()]);
+        let error = view.last_error.as_deref().unwrap_or("");
+        row.extend([transport.into(), ends.into(), labels.join(",").into(), error.into()]);
     }
     row
 }

@@ -74,6 +74,7 @@ pub(crate) fn one(state: &State, listed: &Listed, lag: Option<Lag>) -> AgentView
             .certificate
             .as_ref()
             .map(|c| CertificateView { serial: c.serial.clone(), not_after: Time(c.not_after) }),
+        last_error: link.as_ref().and_then(|l| l.error.clone()),
         revoked: entry.revoked.map(Time),
         rev: listed.rev,
     }

@@ -1,11 +1,14 @@
 //! Which hub the client commands talk to: the context file.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use crate::failure::{Failure, Outcome, chain};
+use crate::failure::{Failure, Outcome};
+use crate::yaml;
 
 /// The context file: `DIR/config.yaml` of `--data DIR`, `BOWLINE_CONFIG`, or the user's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +55,7 @@ impl File {
             Err(error) => return Err(Failure::new(format!("reading {}: {error}", path.display()))),
         };
         let mut file: Self = serde_saphyr::from_str(&text)
-            .map_err(|e| Failure::new(format!("reading {}: {}", path.display(), chain(&e))))?;
+            .map_err(|e| Failure::new(format!("{}: {}", path.display(), yaml::problem(&e, 0))))?;
         let folder = path.parent().unwrap_or(Path::new("."));
         for context in &mut file.contexts {
             if let Some(ca) = &context.ca_file {
@@ -68,10 +71,16 @@ impl File {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        // Written beside and moved, so that nobody ever reads half of it.
-        let beside = path.with_extension("yaml.new");
-        write_private(&beside, bowline_resources::yaml(&value).as_bytes())?;
-        std::fs::rename(&beside, path)
+        // Written beside and moved, so that nobody ever reads half of it; under a name of its own,
+        // so that two who write at once do not take each other's file away.
+        let beside = beside(path);
+        let text = bowline_resources::yaml(&value);
+        let written = private(&beside).and_then(|mut file| file.write_all(text.as_bytes()));
+        let moved = written.and_then(|()| std::fs::rename(&beside, path));
+        if moved.is_err() {
+            let _gone = std::fs::remove_file(&beside);
+        }
+        moved
     }
 
     /// Adds or replaces a context and makes it the current one.
@@ -123,17 +132,24 @@ pub fn path(data: Option<&Path>, env: impl Fn(&str) -> Option<String>) -> PathBu
     set("XDG_CONFIG_HOME").unwrap_or_else(home).join("bowline").join("config.yaml")
 }
 
-#[cfg(unix)]
-fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600).open(path)?.write_all(bytes)
+/// A name beside a file that no other writer uses.
+fn beside(path: &Path) -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    path.with_extension(format!("yaml.{}-{count}", std::process::id()))
 }
 
-#[cfg(not(unix))]
-fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    std::fs::write(path, bytes)
+/// Makes a file that only its owner can read. What is there under that name is replaced: its
+/// rights may be others.
+pub fn private(path: &Path) -> std::io::Result<std::fs::File> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = std::fs::OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.write(true).create_new(true).open(path)
 }
 
 #[cfg(test)]
@@ -162,6 +178,22 @@ mod tests {
             use std::os::unix::fs::PermissionsExt as _;
             assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         }
+    }
+
+    #[test]
+    fn many_may_write_at_once_and_leave_one_whole_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.yaml");
+        let file = File {
+            current: Some("a".into()),
+            contexts: vec![Context { name: "a".into(), ..Context::default() }],
+        };
+        std::thread::scope(|scope| {
+            let write = || (0..50).for_each(|_| file.write(&path).unwrap());
+            (0..4).for_each(|_| _ = scope.spawn(write));
+        });
+        assert_eq!(File::read(&path).unwrap(), file);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside");
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod manifest;
 pub mod print;
 pub mod quantity;
 mod select;
+pub mod yaml;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

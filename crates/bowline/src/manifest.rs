@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use bowline_resources::Object;
 use serde_json::Value;
 
-use crate::failure::{Failure, Outcome, chain};
+use crate::failure::{Failure, Outcome};
+use crate::{print, yaml};
 
 /// One document and where it came from.
 #[derive(Debug)]
@@ -45,15 +46,22 @@ fn files(path: &Path) -> Outcome<Vec<PathBuf>> {
     if !std::fs::metadata(path).map_err(failed)?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let mut found = vec![];
+    let (mut found, mut skipped) = (vec![], vec![]);
     for entry in std::fs::read_dir(path).map_err(failed)? {
         let file = entry.map_err(failed)?.path();
+        if file.is_dir() {
+            skipped.push(file.display().to_string());
+        }
         let known = file.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
         if known && file.is_file() {
             found.push(file);
         }
     }
     found.sort();
+    skipped.sort();
+    if !skipped.is_empty() {
+        print::note(&format!("folders are not looked into: {}\n", skipped.join(", ")));
+    }
     if found.is_empty() {
         return Err(Failure::not_found(format!("no YAML or JSON file in {}", path.display())));
     }
@@ -63,9 +71,9 @@ fn files(path: &Path) -> Outcome<Vec<PathBuf>> {
 /// Takes a text apart. Each document stands alone, so that a bad one does not spoil the others.
 pub fn parse(name: &str, text: &str) -> Vec<Document> {
     let mut out = vec![];
-    for (line, part) in split(text) {
+    for Part { line, above, text } in split(text) {
         let place = format!("{name}, document {} (line {line})", out.len() + 1);
-        match serde_saphyr::from_str::<Value>(&part) {
+        match serde_saphyr::from_str::<Value>(&text) {
             Ok(Value::Null) => {}
             Ok(value) => {
                 out.extend(flatten(value).into_iter().map(|value| Document {
@@ -73,7 +81,7 @@ pub fn parse(name: &str, text: &str) -> Vec<Document> {
                     object: Object::from_value(value).map_err(|e| e.to_string()),
                 }));
             }
-            Err(error) => out.push(Document { place, object: Err(chain(&error)) }),
+            Err(error) => out.push(Document { place, object: Err(yaml::problem(&error, above)) }),
         }
     }
     out
@@ -88,16 +96,28 @@ fn flatten(mut value: Value) -> Vec<Value> {
     }
 }
 
+/// One document's text.
+struct Part {
+    /// The line on which it begins.
+    line: usize,
+    /// How many lines of the file are above its text; a divider is the first line of what follows.
+    above: usize,
+    text: String,
+}
+
 /// Documents with the line on which each begins. A `---` in the first column always divides.
-fn split(text: &str) -> Vec<(usize, String)> {
-    let mut parts: Vec<(usize, String)> = vec![(1, String::new())];
+fn split(text: &str) -> Vec<Part> {
+    let mut parts = vec![Part { line: 1, above: 0, text: String::new() }];
     for (at, line) in text.lines().enumerate() {
         let rest = line.strip_prefix("---").filter(|r| r.is_empty() || r.starts_with([' ', '\t']));
         match (rest, parts.last_mut()) {
-            (Some(rest), _) => parts.push((at + 2, format!("{}\n", rest.trim()))),
-            (None, Some((_, part))) => {
-                part.push_str(line);
-                part.push('\n');
+            (Some(rest), _) => {
+                let text = format!("{}\n", rest.trim());
+                parts.push(Part { line: at + 2, above: at, text });
+            }
+            (None, Some(part)) => {
+                part.text.push_str(line);
+                part.text.push('\n');
             }
             (None, None) => {}
         }
@@ -106,7 +126,7 @@ fn split(text: &str) -> Vec<(usize, String)> {
         part.lines()
             .all(|l| l.trim().is_empty() || l.trim_start().starts_with('#') || l.trim() == "...")
     };
-    parts.retain(|(_, part)| !is_empty(part));
+    parts.retain(|part| !is_empty(&part.text));
     parts
 }
 
@@ -149,6 +169,8 @@ items:
         assert_eq!(names[1], None);
         assert_eq!(names[3].as_deref(), Some("c"));
         assert_eq!(found[1].place, "f.yaml, document 2 (line 10)");
+        let told = found[1].object.as_ref().unwrap_err();
+        assert!(told.ends_with("at line 13, column 9"), "{told}");
         let data = &found[0].object.as_ref().unwrap().rest["data"]["text"];
         assert_eq!(data, "--- not a divider\n");
     }

@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::connect::Connection;
 use crate::failure::{Failure, Outcome, chain};
-use crate::print;
+use crate::{context, print};
 
 #[derive(Args, Debug)]
 pub(super) struct Backup {
@@ -50,7 +50,8 @@ impl Backup {
 
 async fn take(client: &Client, part: &Path) -> Outcome {
     let mut backup = client.backup().await?;
-    let mut file = std::fs::File::create(part).map_err(|e| written(part, &e))?;
+    // It holds all that the hub knows: only its owner may read it.
+    let mut file = context::private(part).map_err(|e| written(part, &e))?;
     let (mut done, mut progress) = (0, print::Progress::start("backup"));
     while let Some(bytes) = backup.next().await? {
         file.write_all(&bytes).map_err(|e| written(part, &e))?;

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::Profile;
+use crate::yaml;
 
 /// A role's settings.
 pub trait Role: Default + Serialize + DeserializeOwned {
@@ -19,6 +20,9 @@ pub trait Role: Default + Serialize + DeserializeOwned {
 
     /// What a preset changes.
     fn preset(profile: Profile) -> Value;
+
+    /// What cannot work though each value alone can: the setting, and why.
+    fn check(&self) -> Result<(), (&'static str, String)>;
 }
 
 /// Where a value came from.
@@ -133,8 +137,10 @@ impl Layers {
         let known: Vec<String> = origins.keys().cloned().collect();
         let mut given: Vec<(String, Value, Origin)> = vec![];
         if let Some((name, text)) = &self.file {
-            let problem =
-                |e: serde_saphyr::Error| Error::Yaml { path: name.clone(), problem: e.to_string() };
+            let problem = |e: serde_saphyr::Error| Error::Yaml {
+                path: name.clone(),
+                problem: yaml::problem(&e, 0),
+            };
             let value: Value = serde_saphyr::from_str(text).map_err(problem)?;
             check(&value, &defaults, "", R::OPEN)?;
             leaves(&value, "", R::OPEN, &mut |path, value| {
@@ -172,11 +178,17 @@ impl Layers {
             })?;
             origins.insert(path, origin);
         }
-        let settings = serde_json::from_value(values.clone()).map_err(|e| Error::Value {
+        let settings: R = serde_json::from_value(values).map_err(|e| Error::Value {
             key: "the whole".into(),
             origin: Origin::File,
             problem: e.to_string(),
         })?;
+        settings.check().map_err(|(key, problem)| {
+            let origin = origins.get(key).cloned().unwrap_or(Origin::Default);
+            Error::Value { key: key.into(), origin, problem }
+        })?;
+        // As they are meant: a bare `off` of YAML is told as the word that it stands for.
+        let values = serde_json::to_value(&settings).expect("settings are plain data");
         Ok(Loaded { settings, values, origins, secret: R::SECRET })
     }
 }

@@ -74,7 +74,12 @@ impl Serialize for Listen {
 
 impl<'d> Deserialize<'d> for Listen {
     fn deserialize<D: Deserializer<'d>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from)?.parse().map_err(D::Error::custom)
+        match Value::deserialize(from)? {
+            // A bare `off` in YAML arrives as a boolean.
+            Value::Bool(false) => Ok(Self::Off),
+            Value::String(text) => text.parse().map_err(D::Error::custom),
+            other => other.to_string().parse().map_err(D::Error::custom),
+        }
     }
 }
 
@@ -239,6 +244,11 @@ impl Role for Hub {
             }),
         }
     }
+
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        needed("listen", self.listen)?;
+        needed("api", self.api).map(|_| ())
+    }
 }
 
 /// Which keys of `kv` an agent copies.
@@ -340,4 +350,18 @@ impl Role for Agent {
             Profile::Cluster => json!({"metrics": "0.0.0.0:8181", "health": "0.0.0.0:8001"}),
         }
     }
+
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        let api = needed("api", self.api)?;
+        if api.ip().is_loopback() {
+            return Ok(());
+        }
+        let why = "the agent's own API knows no tokens and is for this machine only";
+        Err(("api", format!("{api} is not a loopback address; {why}: use 127.0.0.1 or [::1]")))
+    }
+}
+
+/// A port without which the role is of no use.
+fn needed(name: &'static str, listen: Listen) -> Result<SocketAddr, (&'static str, String)> {
+    listen.address().ok_or((name, "it cannot be off".to_owned()))
 }

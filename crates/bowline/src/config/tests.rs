@@ -86,3 +86,25 @@ fn nothing_given_means_the_defaults() {
     assert_eq!(Layers::default().load::<Hub>().unwrap().settings, Hub::default());
     assert_eq!(Layers::default().load::<Agent>().unwrap().settings, Agent::default());
 }
+
+#[test]
+fn a_bare_off_of_yaml_is_the_word_off() {
+    for spelled in ["off", "'off'", "false", "Off"] {
+        let loaded: Loaded<Hub> =
+            layers(&format!("metrics: {spelled}\nhealth: :1\n")).load().unwrap();
+        assert_eq!(loaded.settings.metrics, Listen::Off, "{spelled}");
+        assert!(loaded.dump().contains("metrics: \"off\"  # file\n"), "{}", loaded.dump());
+    }
+    assert!(layers("metrics: on\n").load::<Hub>().is_err());
+}
+
+#[test]
+fn what_the_start_would_refuse_is_told_before() {
+    let told = |file: &str| layers(file).load::<Agent>().unwrap_err().to_string();
+    let open = told("api: 0.0.0.0:8502\n");
+    assert!(open.starts_with("api (from file): 0.0.0.0:8502 is not a loopback address"), "{open}");
+    assert!(!open.contains("insecure"), "there is no such setting: {open}");
+    assert_eq!(told("api: off\n"), "api (from file): it cannot be off");
+    assert!(layers("api: '[::1]:1'\n").load::<Agent>().is_ok());
+    assert!(layers("listen: off\n").load::<Hub>().is_err());
+}

@@ -131,6 +131,9 @@ fn a_restored_store_says_that_it_lacks_the_key_of_its_secrets() {
     stage.ok(&["kv", "put", "password", "hunter2", "--secret"]);
     let path = |name: &str| stage.path(name).to_str().unwrap().to_owned();
     stage.ok(&["backup", &path("file")]);
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::metadata(path("file")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "only its owner may read a backup");
     let (to, key) = (path("to"), path("hub/store/seal.key"));
     let restored = stage.run(&["restore", &path("file"), "--to", &to]);
     let told = String::from_utf8_lossy(&restored.stderr).into_owned();

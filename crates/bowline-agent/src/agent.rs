@@ -75,7 +75,8 @@ impl Agent {
         tasks.spawn(reconciler.run(stop.clone()));
         let poke = Arc::new(Notify::new());
         let dialer = identity.dialer(&options, mode_of(&world));
-        connect(&tasks, &dialer, &handle, &world, &poke, &stop, &identity, options.renew_check);
+        let pace = Pace { check: options.renew_check, spread: options.renew_spread };
+        connect(&tasks, &dialer, &handle, &world, &poke, &stop, &identity, pace);
         let metrics = Arc::new(Metrics::new(&handle, &world, &identity));
         let api = Arc::new(Api {
             shelves,
@@ -237,17 +238,29 @@ fn connect(
     poke: &Arc<Notify>,
     stop: &CancellationToken,
     identity: &Arc<Identity>,
-    check: Duration,
+    pace: Pace,
 ) {
     if identity.hubs.is_empty() {
         warn!("no hub is known: this agent works on its own");
         return;
     }
     let (dialer, poke, stop) = (dialer.clone(), poke.clone(), stop.clone());
-    let line =
-        line::keep(dialer.clone(), handle.clone(), world.clone(), poke.clone(), stop.clone());
-    tasks.spawn(line);
-    tasks.spawn(upkeep(identity.clone(), dialer, poke, check, stop));
+    let line = line::Keeper {
+        dialer: dialer.clone(),
+        handle: handle.clone(),
+        world: world.clone(),
+        identity: identity.clone(),
+        poke: poke.clone(),
+    };
+    tasks.spawn(line.keep(stop.clone()));
+    tasks.spawn(upkeep(identity.clone(), dialer, poke, pace, stop));
+}
+
+/// How often the certificate is looked at, and within which time all agents renew theirs.
+#[derive(Clone, Copy)]
+struct Pace {
+    check: Duration,
+    spread: Duration,
 }
 
 /// Renews the certificate in time, and follows files that somebody else replaces.
@@ -255,13 +268,20 @@ async fn upkeep(
     identity: Arc<Identity>,
     dialer: Dialer,
     poke: Arc<Notify>,
-    check: Duration,
+    pace: Pace,
     stop: CancellationToken,
 ) {
     loop {
-        tokio::select! {
-            () = tokio::time::sleep(check) => {}
+        let rung = tokio::select! {
+            () = tokio::time::sleep(pace.check) => false,
+            () = identity.outdated.notified() => true,
             () = stop.cancelled() => return,
+        };
+        if rung {
+            tokio::select! {
+                () = tokio::time::sleep(pace.spread.mul_f64(rand::random())) => {}
+                () = stop.cancelled() => return,
+            }
         }
         match identity.reload() {
             Ok(true) => poke.notify_one(),
@@ -277,6 +297,10 @@ async fn upkeep(
             Ok(true) => poke.notify_one(),
             Ok(false) => {}
             Err(why) => warn!(why, "the certificate could not be renewed yet"),
+        }
+        tokio::select! {
+            () = identity.show_if_new(&dialer) => {}
+            () = stop.cancelled() => return,
         }
     }
 }

@@ -46,6 +46,14 @@ pub enum Error {
         /// Whose it is.
         found: NodeId,
     },
+    /// The join token is for another agent.
+    #[error("the join token is for agent {found}, not for {wanted}")]
+    OtherToken {
+        /// Who was asked for.
+        wanted: NodeId,
+        /// Whose it is.
+        found: NodeId,
+    },
     /// The store cannot be opened.
     #[error("opening the store")]
     Store(#[from] bowline_store::Error),
@@ -82,7 +90,7 @@ impl Error {
             Self::Token(_) => "BL-1002",
             Self::Join(_) | Self::Grant(_) => "BL-1003",
             Self::Identity { .. } | Self::Certificate(_) | Self::Tls(_) | Self::Key(_) => "BL-1004",
-            Self::OtherName { .. } => "BL-1005",
+            Self::OtherName { .. } | Self::OtherToken { .. } => "BL-1005",
             Self::Store(_) => "BL-1006",
             Self::Listen { .. } => "BL-1007",
             Self::NotLoopback(_) => "BL-1008",

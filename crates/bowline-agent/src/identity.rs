@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bowline_identity::{
@@ -11,9 +12,10 @@ use bowline_identity::{
 use bowline_types::{NodeId, Wall};
 use bowline_wire::{
     AuthRequest, Backoff, BoxFuture, Credentials, Dialer, DialerOptions, Grant, JoinRequest,
-    RenewRequest,
+    Preference, ProxyRules, RenewRequest,
 };
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tracing::{info, warn};
 
 use crate::clock::wall;
@@ -31,8 +33,30 @@ pub(crate) struct Identity {
     dir: AgentDir,
     pub(crate) tls: ClientReload,
     validity: Mutex<Validity>,
+    /// Rung when another CA signs than the one that signed the certificate.
+    pub(crate) outdated: Notify,
+    /// The certificate is new and the hub has not seen it yet.
+    unshown: AtomicBool,
+    /// Lets the agent in again if the hub does not take its certificate any more.
+    spare: Mutex<Option<JoinToken>>,
+    way: Way,
     /// Where the hub is.
     pub(crate) hubs: Vec<String>,
+}
+
+/// How to get to a hub.
+#[derive(Clone)]
+struct Way {
+    hubs: Vec<String>,
+    proxy: ProxyRules,
+    transport: Preference,
+}
+
+impl Way {
+    fn of(options: &AgentOptions) -> Self {
+        let (hubs, proxy) = (options.hubs.clone(), options.proxy.clone());
+        Self { hubs, proxy, transport: options.transport }
+    }
 }
 
 impl Identity {
@@ -41,9 +65,14 @@ impl Identity {
         let path = options.data.join("pki");
         let failed = |source| Error::Identity { path: path.clone(), source };
         let dir = AgentDir::open(&path).map_err(failed)?;
-        if dir.identity().map_err(failed)?.is_none() {
+        let mut spare = None;
+        if let Some(me) = dir.identity().map_err(failed)? {
+            spare = spare_token(options, &me.me.node)?;
+        } else {
             let token: JoinToken = options.join.as_deref().ok_or(Error::NotJoined)?.parse()?;
-            join(&dir, &token, options).await?;
+            fits(&token, options.name.as_ref())?;
+            let patience = options.join_patience;
+            join(&dir, &token, &Way::of(options), options.name.as_ref(), patience).await?;
             // Kept beside the identity, so that the next start needs neither token nor address.
             remember(&options.data, &token.hubs);
         }
@@ -58,7 +87,17 @@ impl Identity {
             true => recall(&options.data),
             false => options.hubs.clone(),
         };
-        Ok(Self { name, dir, tls, validity: Mutex::new(me.pair.validity()), hubs })
+        Ok(Self {
+            name,
+            dir,
+            tls,
+            validity: Mutex::new(me.pair.validity()),
+            outdated: Notify::new(),
+            unshown: AtomicBool::new(false),
+            spare: Mutex::new(spare),
+            way: Way::of(options),
+            hubs,
+        })
     }
 
     /// The key that signs the heads of this agent's shelves.
@@ -117,12 +156,32 @@ impl Identity {
             return Ok(());
         }
         self.dir.set_trust(&bundle).map_err(|e| e.to_string())?;
-        self.tls.reload().map_err(|e| e.to_string())
+        self.tls.reload().map_err(|e| e.to_string())?;
+        if self.is_outdated() {
+            self.outdated.notify_one();
+        }
+        Ok(())
     }
 
-    /// Gets a fresh certificate, if two thirds of this one's life are over. Whether it did.
+    /// Whether the CA that signs now, which is the first of the bundle, is another than the one
+    /// that signed the certificate: that one will not be trusted for long.
+    pub(crate) fn is_outdated(&self) -> bool {
+        let Ok(Some(me)) = self.dir.identity() else { return false };
+        me.pair.chain().get(1).is_some_and(|issuer| me.trust.certs().first() != Some(issuer))
+    }
+
+    /// Lets the hub see a certificate that is new, so that it knows that it is in use. A link that
+    /// is up goes on with the one it came up with.
+    pub(crate) async fn show_if_new(&self, dialer: &Dialer) {
+        if self.unshown.load(Ordering::Acquire) && dialer.ping().await.is_ok() {
+            self.unshown.store(false, Ordering::Release);
+        }
+    }
+
+    /// Gets a fresh certificate, if two thirds of this one's life are over or another CA signs now.
+    /// Whether it did.
     pub(crate) async fn renew_if_due(&self, dialer: &Dialer) -> Result<bool, String> {
-        if !self.validity().due(wall()) {
+        if !self.validity().due(wall()) && !self.is_outdated() {
             return Ok(false);
         }
         let key = NodeKey::generate().map_err(|e| e.to_string())?;
@@ -136,9 +195,68 @@ impl Identity {
         }
         self.tls.reload().map_err(|e| e.to_string())?;
         self.note_validity();
+        self.unshown.store(true, Ordering::Release);
         info!(until = %bowline_resources::rfc3339(self.validity().not_after), "certificate renewed");
         Ok(true)
     }
+
+    /// Joins anew with the token that was given, now that the hub does not take the certificate.
+    /// Everything else stays: the data, the name, the key for heads. Whether it did.
+    pub(crate) async fn rejoin(&self) -> bool {
+        let Some(token) = self.spare.lock().take() else { return false };
+        info!("the hub does not take the certificate: joining anew with the token that was given");
+        match join(&self.dir, &token, &self.way, Some(&self.name), Duration::ZERO).await {
+            Ok(()) => {}
+            Err(Error::Join(error @ bowline_wire::Error::Refused(_))) => {
+                warn!(error = error.chain(), "the join token that was given does not help");
+                return false;
+            }
+            Err(error) => {
+                warn!(%error, "joining anew failed; it is tried again");
+                *self.spare.lock() = Some(token);
+                return false;
+            }
+        }
+        if let Err(error) = self.tls.reload() {
+            warn!(%error, "the new certificate cannot be used");
+        }
+        self.note_validity();
+        true
+    }
+}
+
+/// Whether an error means that the hub and this agent do not take each other's certificates.
+pub(crate) fn is_about_certificates(error: &bowline_wire::Error) -> bool {
+    match error {
+        bowline_wire::Error::Tls { .. } => true,
+        // Revoked, or not in the roster.
+        bowline_wire::Error::Refused(refusal) => {
+            ["BL-0302", "BL-0303"].iter().any(|code| refusal.message.starts_with(code))
+        }
+        _ => false,
+    }
+}
+
+/// A token that is for somebody else is not used up.
+fn fits(token: &JoinToken, name: Option<&NodeId>) -> Result<(), Error> {
+    match (&token.node, name) {
+        (Some(found), Some(wanted)) if found != wanted => {
+            Err(Error::OtherToken { wanted: wanted.clone(), found: found.clone() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The token that was given to an agent that has joined before. It is not needed as long as the
+/// hub takes the certificate.
+fn spare_token(options: &AgentOptions, me: &NodeId) -> Result<Option<JoinToken>, Error> {
+    let Some(text) = &options.join else { return Ok(None) };
+    let Ok(token) = text.parse::<JoinToken>() else {
+        warn!("the join token cannot be read; it is not needed, since this agent has joined");
+        return Ok(None);
+    };
+    fits(&token, Some(me))?;
+    Ok(Some(token))
 }
 
 /// Shows its certificate and nothing else; says in which mode it believes itself to be.
@@ -160,18 +278,24 @@ impl Credentials for ByCertificate {
 
 /// Turns a token into an identity. A hub that is away is tried again for a while; one that says no
 /// is not.
-async fn join(dir: &AgentDir, token: &JoinToken, options: &AgentOptions) -> Result<(), Error> {
-    let path = options.data.join("pki");
+async fn join(
+    dir: &AgentDir,
+    token: &JoinToken,
+    way: &Way,
+    name: Option<&NodeId>,
+    patience: Duration,
+) -> Result<(), Error> {
+    let path = dir.node_file();
     let keys = dir.begin_join().map_err(|source| Error::Identity { path, source })?;
-    let nobody = token.node.clone().or_else(|| options.name.clone());
+    let nobody = token.node.clone().or_else(|| name.cloned());
     let nobody = nobody.unwrap_or_else(|| NodeId::new("joining").expect("a fixed, valid name"));
     let credentials = Arc::new(AuthRequest::default());
     let mut dial = DialerOptions::new(nobody, "", credentials);
-    let own = !options.hubs.is_empty();
-    dial.hubs.clone_from(if own { &options.hubs } else { &token.hubs });
+    let own = !way.hubs.is_empty();
+    dial.hubs.clone_from(if own { &way.hubs } else { &token.hubs });
     dial.tls = Some(ClientTls::join(token.pins.clone())?.config());
-    dial.proxy = options.proxy.clone();
-    dial.preference = options.transport;
+    dial.proxy = way.proxy.clone();
+    dial.preference = way.transport;
     dial.version = VERSION.into();
     let dialer = Dialer::new(dial);
     let (began, mut backoff) = (Instant::now(), Backoff::default());
@@ -187,7 +311,7 @@ async fn join(dir: &AgentDir, token: &JoinToken, options: &AgentOptions) -> Resu
             Ok(grant) => break grant,
             Err(error) => {
                 let refused = matches!(error, bowline_wire::Error::Refused(_));
-                if refused || began.elapsed() >= options.join_patience {
+                if refused || began.elapsed() >= patience {
                     return Err(Error::Join(error));
                 }
                 warn!(error = error.chain(), "not joined yet");

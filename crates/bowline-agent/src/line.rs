@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bowline_drive::{Handle, LinkNews};
+use bowline_identity::tls::{Reason, Whose};
 use bowline_types::{LinkId, Wall};
 use bowline_wire::{
     Backoff, Counters, Dialer, Link, LinkEvent, LinkHandle, Outbound, Reconnector, Transport,
@@ -15,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::clock::{wall, wall_of};
+use crate::identity::{Identity, is_about_certificates};
 
 /// How the line stands. A local fact, never a record.
 #[derive(Debug, Default)]
@@ -36,6 +38,8 @@ pub(crate) struct Standing {
     pub(crate) last_contact: Option<Wall>,
     /// What last went wrong.
     pub(crate) error: Option<String>,
+    /// What to do about that.
+    pub(crate) advice: &'static str,
 }
 
 /// A link that is up.
@@ -78,9 +82,10 @@ impl Line {
         }
     }
 
-    pub(crate) fn failed(&self, why: String) {
+    pub(crate) fn failed(&self, why: String, advice: &'static str) {
         self.failures.fetch_add(1, Ordering::Relaxed);
-        self.now.lock().error = Some(why);
+        let mut line = self.now.lock();
+        (line.error, line.advice) = (Some(why), advice);
     }
 
     /// How it stands. When anything last came in is known as exactly as this is called.
@@ -118,37 +123,74 @@ impl Line {
     }
 }
 
-/// Keeps the line up until it is told to stop. `poke` ends a wait.
-pub(crate) async fn keep(
-    dialer: Dialer,
-    handle: Handle,
-    world: Arc<crate::world::World>,
-    poke: Arc<Notify>,
-    stop: CancellationToken,
-) {
-    let mut reconnector = Reconnector::start(dialer.clone(), Backoff::default());
-    loop {
-        let event = tokio::select! {
-            event = reconnector.next() => event,
-            () = poke.notified() => {
-                reconnector.retry_now();
-                continue;
+/// What keeps the line up.
+pub(crate) struct Keeper {
+    pub(crate) dialer: Dialer,
+    pub(crate) handle: Handle,
+    pub(crate) world: Arc<crate::world::World>,
+    pub(crate) identity: Arc<Identity>,
+    /// Ends a wait.
+    pub(crate) poke: Arc<Notify>,
+}
+
+impl Keeper {
+    /// Keeps the line up until it is told to stop.
+    pub(crate) async fn keep(self, stop: CancellationToken) {
+        let mut reconnector = Reconnector::start(self.dialer.clone(), Backoff::default());
+        loop {
+            let event = tokio::select! {
+                event = reconnector.next() => event,
+                () = self.poke.notified() => {
+                    reconnector.retry_now();
+                    continue;
+                }
+                () = stop.cancelled() => return,
+            };
+            match event {
+                Some(LinkEvent::Up(link)) => attach(link, &self.dialer, &self.handle),
+                Some(LinkEvent::Down { end, retry_in }) => {
+                    info!(?end, ?retry_in, "the line to the hub is down");
+                }
+                Some(LinkEvent::Failed { error, retry_in }) => {
+                    let (code, why) = (error.code().as_str(), cause(&error));
+                    let advice = advice(&error, &why);
+                    warn!(code, error = why, advice, ?retry_in, "no line to the hub");
+                    self.world.line.failed(format!("{code}: {why}"), advice);
+                    tokio::select! {
+                        anew = self.rejoin(&error) => if anew { reconnector.retry_now() },
+                        () = stop.cancelled() => return,
+                    }
+                }
+                None => return,
             }
-            () = stop.cancelled() => return,
-        };
-        match event {
-            Some(LinkEvent::Up(link)) => attach(link, &dialer, &handle),
-            Some(LinkEvent::Down { end, retry_in }) => {
-                info!(?end, ?retry_in, "the line to the hub is down");
-            }
-            Some(LinkEvent::Failed { error, retry_in }) => {
-                let why = error.chain();
-                warn!(code = error.code().as_str(), error = why, ?retry_in, "no line to the hub");
-                world.line.failed(format!("{}: {why}", error.code().as_str()));
-            }
-            None => return,
         }
     }
+
+    async fn rejoin(&self, error: &bowline_wire::Error) -> bool {
+        is_about_certificates(error) && self.identity.rejoin().await
+    }
+}
+
+/// What went wrong. About certificates, the TLS library speaks to programmers.
+fn cause(error: &bowline_wire::Error) -> String {
+    match Reason::find(error) {
+        Some(reason) if reason.whose == Whose::Theirs => format!("{error}: {reason}"),
+        _ => error.chain(),
+    }
+}
+
+/// What a person can do about a line that does not come up.
+fn advice(error: &bowline_wire::Error, why: &str) -> &'static str {
+    if is_about_certificates(error) {
+        return "see that the address is that of this agent's hub; if it is, start the agent with \
+                a new token (`bowline join-token` at the hub, --join here): its data stays";
+    }
+    // What an RPC library makes of an answer in JSON: its first byte is `{`.
+    if why.contains("compression flag") {
+        return "this is not the port for agents, maybe the one of the hub's API: give the hub's \
+                --listen address with --hub";
+    }
+    "this agent goes on by itself; see that the address, the proxy and the firewall fit"
 }
 
 fn attach(mut link: Link, dialer: &Dialer, handle: &Handle) {

@@ -17,7 +17,8 @@ pub struct AgentOptions {
     pub name: Option<NodeId>,
     /// Where the hub is, `host:port`; empty: where the join token said, or no hub at all.
     pub hubs: Vec<String>,
-    /// What lets the agent in; only needed the first time.
+    /// What lets the agent in: needed the first time, and when its certificate does not count any
+    /// more.
     pub join: Option<String>,
     /// Marks to select by, sent with every log line of the agent's; the roster's are the hub's.
     pub labels: BTreeMap<String, String>,
@@ -47,6 +48,8 @@ pub struct AgentOptions {
     pub patience: Duration,
     /// How often the certificate's age is looked at.
     pub renew_check: Duration,
+    /// Within which time a renewal begins when another CA signs: not all agents at once.
+    pub renew_spread: Duration,
     /// Called when the agent can no longer keep its promises. Must end the process; none: it exits.
     pub on_halt: Option<Box<dyn FnOnce(String) + Send>>,
 }
@@ -74,6 +77,7 @@ impl AgentOptions {
             join_patience: Duration::from_secs(60),
             patience: Duration::from_secs(10),
             renew_check: Duration::from_secs(30),
+            renew_spread: Duration::from_secs(20),
             on_halt: None,
         }
     }

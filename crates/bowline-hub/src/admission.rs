@@ -48,6 +48,9 @@ impl Desk {
             let why = format!("{} has been revoked: join with a new token", cert.node);
             return Err(no(RefusalCode::PermissionDenied, Code::Revoked, why));
         }
+        if self.0.contacts.note(&cert, || self.0.pki.issuer_of(der)) {
+            self.0.views.came_or_went.notify_one();
+        }
         Ok((cert, entry))
     }
 

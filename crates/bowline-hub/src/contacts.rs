@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_client::api::Lag;
+use bowline_identity::{Fingerprint, PeerCert};
 use bowline_types::{NodeId, Wall};
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,18 @@ pub(crate) struct Contact {
     /// How far it was behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lag: Option<Lag>,
+    /// The certificate that it last showed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) shown: Option<Shown>,
+}
+
+/// A certificate that an agent showed. One that was only granted does not count: the answer may
+/// have been lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Shown {
+    serial: String,
+    /// The pin of the CA that signed it.
+    pub(crate) issuer: Fingerprint,
 }
 
 /// Contacts by agent.
@@ -54,6 +67,25 @@ impl Contacts {
         self.known.read().get(agent).cloned()
     }
 
+    /// Takes note of a certificate that passed; says whether it is another than before.
+    pub(crate) fn note(&self, peer: &PeerCert, issuer: impl Fn() -> Option<Fingerprint>) -> bool {
+        let serial = peer.serial.to_string();
+        let shown = self.known.read().get(&peer.node).and_then(|c| c.shown.clone());
+        if shown.is_some_and(|shown| shown.serial == serial) {
+            return false;
+        }
+        let shown = issuer().map(|issuer| Shown { serial, issuer });
+        let mut known = self.known.write();
+        match known.get_mut(&peer.node) {
+            Some(contact) => contact.shown = shown,
+            None => {
+                let new = Contact { at: clock::now(), version: String::new(), lag: None, shown };
+                known.insert(peer.node.clone(), new);
+            }
+        }
+        true
+    }
+
     /// Looks who is there and how far behind, and keeps it.
     pub(crate) async fn look(&self, state: &State) {
         let names = state.views.roster.names();
@@ -63,10 +95,11 @@ impl Contacts {
         for (name, lag) in names.into_iter().zip(lags) {
             let before = known.remove(&name);
             let lag = lag.or(before.as_ref().and_then(|b| b.lag));
+            let shown = before.as_ref().and_then(|b| b.shown.clone());
             let contact = match state.views.links.get(&name) {
                 Some(link) => {
                     let at = if link.handle.is_some() { clock::now() } else { link.since };
-                    Some(Contact { at, version: link.version, lag })
+                    Some(Contact { at, version: link.version, lag, shown })
                 }
                 None => before,
             };
@@ -110,8 +143,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("contacts.json");
         let name = NodeId::new("alpha").unwrap();
-        let contact =
-            Contact { at: Wall(7), version: "0.1.0".into(), lag: Some(Lag { down: 3, up: 0 }) };
+        let shown = Some(Shown { serial: "0a".into(), issuer: Fingerprint::of(b"ca") });
+        let contact = Contact {
+            at: Wall(7),
+            version: "0.1.0".into(),
+            lag: Some(Lag { down: 3, up: 0 }),
+            shown,
+        };
         let contacts = Contacts::read(path.clone());
         contacts.known.write().insert(name.clone(), contact.clone());
         contacts.write();

@@ -13,6 +13,7 @@ mod contacts;
 mod gate;
 mod handover;
 mod hub;
+mod issuers;
 mod metrics;
 mod options;
 mod pace;

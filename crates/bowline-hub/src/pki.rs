@@ -1,10 +1,11 @@
 //! The hub's certificates in use: what both ports show, whom they trust, and how that changes.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bowline_client::api::{CaView, PkiView, ServerCertificate, Time};
 use bowline_identity::ca::{NODE_LIFE, SERVER_LIFE, request_key};
-use bowline_identity::cert::host_names;
+use bowline_identity::cert::{common_name, host_names};
 use bowline_identity::session::SESSION_LIFE;
 use bowline_identity::{
     Ca, CaSet, CertFiles, ClientAuth, Fingerprint, HeadSigner, HubDir, PeerCert, Phase,
@@ -78,6 +79,27 @@ impl Pki {
 
     pub(crate) fn bundle(&self) -> TrustBundle {
         self.set.lock().bundle()
+    }
+
+    /// The pin of the trusted CA that signed a certificate.
+    pub(crate) fn issuer_of(&self, der: &[u8]) -> Option<Fingerprint> {
+        self.set.lock().bundle().issuer_of(der)
+    }
+
+    /// The pin of the CA that signs.
+    pub(crate) fn signing(&self) -> Fingerprint {
+        self.set.lock().signing().fingerprint()
+    }
+
+    /// The CA of a certificate of which nothing is known: the one before the last promotion, so
+    /// that nobody is locked out for lack of knowledge.
+    pub(crate) fn presumed(&self) -> Fingerprint {
+        let set = self.set.lock();
+        let old = match set.phase() {
+            Phase::Switched { old } => old.pins().ok().and_then(|pins| pins.first().copied()),
+            Phase::Steady | Phase::Announced { .. } => None,
+        };
+        old.unwrap_or_else(|| set.signing().fingerprint())
     }
 
     pub(crate) fn pins(&self) -> Vec<Fingerprint> {
@@ -176,8 +198,8 @@ impl Pki {
         }
     }
 
-    /// What the API shows.
-    pub(crate) fn view(&self, agents: u64) -> Result<PkiView, Error> {
+    /// What the API shows; `agents` says how many certificates count, by the CA that signed them.
+    pub(crate) fn view(&self, agents: &BTreeMap<Fingerprint, u64>) -> Result<PkiView, Error> {
         let set = self.set.lock();
         let signing = set.signing().cert_der().clone();
         let bundle = set.bundle();
@@ -187,11 +209,11 @@ impl Pki {
             let validity = Validity::of(der).map_err(bowline_identity::ca::Error::from)?;
             Ok::<_, Error>(CaView {
                 fingerprint: pin.to_string(),
-                subject: "bowline".into(),
+                subject: common_name(der).map_err(bowline_identity::ca::Error::from)?,
                 not_before: Time(validity.not_before),
                 not_after: Time(validity.not_after),
                 signing: *der == signing,
-                agents: if *der == signing { agents } else { 0 },
+                agents: agents.get(pin).copied().unwrap_or(0),
             })
         };
         let authorities = bundle.certs().iter().zip(&pins).map(ca).collect::<Result<_, _>>()?;

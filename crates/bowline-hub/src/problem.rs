@@ -38,6 +38,7 @@ bowline_client::problems! {
     Unknown = "BL-0142", 504, "nobody can tell whether it took effect";
     Refused = "BL-0143", 409, "the agent refused";
     Tunnel = "BL-0144", 502, "no tunnel to the agent";
+    LocksOut = "BL-0145", 409, "agents would be locked out";
     Forged = "BL-0201", 400, "a head does not bear its owner's signature";
     BareClaim = "BL-0202", 400, "a place was claimed with no head that contains it";
     Nonsense = "BL-0203", 400, "a frame makes no sense where it came";

@@ -12,6 +12,7 @@ use crate::access::{self, RotationEntry};
 use crate::audit::Deed;
 use crate::clock;
 use crate::hub::Todo;
+use crate::issuers;
 use crate::shelves;
 use crate::state::State;
 use crate::views::Work;
@@ -218,6 +219,11 @@ async fn rotate_on(state: &State, rotation: RotationEntry) {
     let due = rotation.since.0.saturating_add(rotation.overlap.saturating_mul(1000));
     if now.0 < due {
         return;
+    }
+    let left = issuers::locked_out_by_next_step(state);
+    if !left.is_empty() {
+        let agents = issuers::some(&left);
+        return tracing::warn!(agents, "the CA rotation waits for agents that it would lock out");
     }
     let step = match state.pki.phase() {
         "announced" => state.pki.step(now, bowline_identity::CaSet::promote),

@@ -88,10 +88,12 @@ pub struct Ca {
 }
 
 impl Ca {
-    /// Makes a new CA (ECDSA P-256, ten years).
+    /// Makes a new CA (ECDSA P-256, ten years). The name gets a short form of its pin behind it:
+    /// were two CAs called the same, a stranger's certificate would look like a broken one of ours.
     pub fn create(name: &str, now: Wall) -> Result<Self, Error> {
         let key = KeyPair::generate()?;
-        let mut params = leaf(name, CA_LIFE, now);
+        let pin = Fingerprint::of(&key.subject_public_key_info());
+        let mut params = leaf(&format!("{name} {}", pin.short()), CA_LIFE, now);
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let der = params.self_signed(&key)?.der().clone();

@@ -222,6 +222,19 @@ pub(crate) fn public_key_pin(der: &[u8]) -> Result<Fingerprint, Error> {
     parse(der).map(|cert| Fingerprint::of(cert.public_key().raw))
 }
 
+/// Whether the key of a CA's certificate made this certificate's signature.
+pub(crate) fn is_signed_by(der: &[u8], ca: &[u8]) -> bool {
+    let (Ok(cert), Ok(ca)) = (parse(der), parse(ca)) else { return false };
+    cert.verify_signature(Some(ca.public_key())).is_ok()
+}
+
+/// The common name of whom a certificate is for; nothing if it has none.
+pub fn common_name(der: &[u8]) -> Result<String, Error> {
+    let cert = parse(der)?;
+    let name = cert.subject().iter_common_name().next().and_then(|name| name.as_str().ok());
+    Ok(name.unwrap_or_default().to_owned())
+}
+
 /// Whether a certificate may sign others.
 pub(crate) fn is_ca(der: &[u8]) -> Result<bool, Error> {
     Ok(parse(der)?.is_ca())

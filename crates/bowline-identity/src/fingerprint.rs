@@ -36,6 +36,11 @@ impl Fingerprint {
         &self.0
     }
 
+    /// Its first eight digits, to tell one thing from another by eye.
+    pub fn short(&self) -> String {
+        self.0[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// The form that a JWT carries (`x5t#S256`): base64url without padding.
     pub fn to_base64url(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.0)

@@ -77,6 +77,12 @@ impl TrustBundle {
         Ok(self.certs.iter().map(|der| cert::public_key_pin(der)).collect::<Result<_, _>>()?)
     }
 
+    /// The pin of the one among its CAs that signed a certificate.
+    pub fn issuer_of(&self, der: &[u8]) -> Option<Fingerprint> {
+        let signer = self.certs.iter().find(|ca| cert::is_signed_by(der, ca))?;
+        cert::public_key_pin(signer).ok()
+    }
+
     pub(crate) fn roots(&self) -> Result<Arc<RootCertStore>, Error> {
         let mut roots = RootCertStore::empty();
         for der in &self.certs {

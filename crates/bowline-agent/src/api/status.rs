@@ -147,8 +147,8 @@ fn about_link(api: &Api) -> Finding {
     let since = line.last_contact.map_or("never".into(), rfc3339);
     let why = line.error.unwrap_or_else(|| "not tried yet".into());
     let what = format!("no line to the hub (last contact: {since}): {why}");
-    let hint = "this agent goes on by itself; see that the address, the proxy and the firewall fit";
-    finding(Level::Error, "link", what, Some(hint), Some("BL-1140"))
+    let hint = Some(line.advice).filter(|advice| !advice.is_empty());
+    finding(Level::Error, "link", what, hint, Some("BL-1140"))
 }
 
 fn certificate(api: &Api) -> Finding {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bowline_agent::{Agent, Error};
 use bowline_resources::Mode;
+use bowline_types::NodeId;
 use bowline_wire::tunnel;
 
 use crate::stage::*;
@@ -27,6 +28,76 @@ async fn a_used_token_lets_nobody_else_in() {
     let mut second = options(&temp.path().join("second"), None);
     second.join = Some(token);
     assert!(matches!(Agent::start(second).await, Err(Error::Join(_))));
+}
+
+#[tokio::test]
+async fn a_token_for_another_agent_is_not_used_up() {
+    let temp = tempfile::tempdir().unwrap();
+    let hub = Hub::start(&temp.path().join("hub")).await;
+    let mut wrong = options(&temp.path().join("a"), Some(&hub));
+    let token = wrong.join.clone();
+    wrong.name = Some(NodeId::new("a2").unwrap());
+    let refused = Agent::start(wrong).await.unwrap_err();
+    assert_eq!(refused.code(), "BL-1005", "{refused}");
+    let mut right = options(&temp.path().join("a"), None);
+    (right.join, right.name) = (token, Some(a1()));
+    Agent::start(right).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_refused_agent_joins_anew_with_the_token_it_is_given_and_keeps_its_data() {
+    let temp = tempfile::tempdir().unwrap();
+    let (hub, agent) = pair(&temp, Mode::Autonomous).await;
+    settled(&agent, Mode::Autonomous).await;
+    client(&agent).create_object("a1", &object("kept", "1")).await.unwrap();
+    agent.drain(Duration::from_secs(5)).await;
+    *hub.door.revoked.lock() = Some(now());
+    let agent = start(&temp, None).await;
+    until("the refusal", async || {
+        let (_, said) = http(agent.api, "GET", "/api/v1/doctor", "").await;
+        said.contains("BL-0302")
+    })
+    .await;
+    let (_, said) = http(agent.api, "GET", "/api/v1/doctor", "").await;
+    assert!(said.contains("bowline join-token") && !said.contains("firewall"), "{said}");
+    agent.drain(Duration::from_secs(5)).await;
+    let agent = start(&temp, Some(&hub)).await;
+    until("the line", async || agent.is_connected()).await;
+    client(&agent).object("a1", &key("kept")).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_agent_that_is_pointed_at_another_hub_is_told_so() {
+    let temp = tempfile::tempdir().unwrap();
+    let (_hub, agent) = pair(&temp, Mode::Managed).await;
+    agent.drain(Duration::from_secs(5)).await;
+    let other = Hub::start(&temp.path().join("other")).await;
+    let mut lost = options(&temp.path().join("a1"), None);
+    lost.hubs = vec![format!("localhost:{}", other.addr.port())];
+    let agent = Agent::start(lost).await.unwrap();
+    let said = async || http(agent.api, "GET", "/api/v1/doctor", "").await.1;
+    until("the word", async || said().await.contains("leads to no trusted CA")).await;
+    assert!(said().await.contains("see that the address is that of this agent's hub"));
+}
+
+#[tokio::test]
+async fn an_agent_renews_at_once_when_another_ca_signs_and_shows_what_it_got() {
+    let temp = tempfile::tempdir().unwrap();
+    let hub = Hub::start(&temp.path().join("hub")).await;
+    hub.mode(Mode::Managed).await;
+    let mut quick = options(&temp.path().join("a1"), Some(&hub));
+    quick.renew_spread = Duration::from_millis(10);
+    let _agent = Agent::start(quick).await.unwrap();
+    soon("a link", hub.view.link()).await;
+    hub.rotate(|set| set.rotate("next", now()).unwrap()).await;
+    assert_eq!(*hub.door.renewals.borrow(), 0, "a CA that does not sign yet changes nothing");
+    hub.rotate(|set| set.promote().unwrap()).await;
+    let new = hub.door.set.lock().signing().fingerprint();
+    until("the new certificate at the hub", async || {
+        hub.door.set.lock().bundle().issuer_of(&hub.door.shown.lock()) == Some(new)
+    })
+    .await;
+    assert_eq!(*hub.door.renewals.borrow(), 1);
 }
 
 #[tokio::test]

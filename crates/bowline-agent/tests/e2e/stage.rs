@@ -12,14 +12,14 @@ use bowline_agent::{Agent, AgentOptions};
 use bowline_client::{Client, Config};
 use bowline_drive::{Drive, Handle, NoDecider, Options};
 use bowline_identity::ca::SERVER_LIFE;
-use bowline_identity::{CertFiles, ClientAuth, HubDir, ServerReload, Versions};
+use bowline_identity::{CaSet, CertFiles, ClientAuth, HubDir, ServerReload, Versions};
 use bowline_resources::{
     Desired, Mode, Object, ObjectKey, Owner, RosterEntry, desired_shelf, observed_shelf,
     roster_shelf,
 };
 use bowline_store::Sqlite;
 use bowline_sync::{Limits, Open, Plan, Recovery, Sealer};
-use bowline_types::{Interest, Item, NodeId, Rev, ShelfId, Signature, Wall};
+use bowline_types::{Body, Interest, Item, Key, NodeId, Rev, ShelfId, Signature, Wall};
 use bowline_wire::{Incoming, ProxyRules, Server, ServerHandle, ServerOptions};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -73,6 +73,8 @@ pub(crate) struct Hub {
     server: ServerHandle,
     drive: Drive,
     links: tokio::task::JoinHandle<()>,
+    dir: HubDir,
+    tls: ServerReload,
 }
 
 struct Believes;
@@ -105,7 +107,8 @@ impl Hub {
         let set = dir.init("test", now()).unwrap();
         dir.ensure_server(&set, &["localhost".into()], SERVER_LIFE, now()).unwrap();
         let cert = CertFiles::One(dir.server_file());
-        let tls = ServerReload::open(cert, dir.trust_file(), ClientAuth::Optional, Versions::Tls13);
+        let tls = ServerReload::open(cert, dir.trust_file(), ClientAuth::Optional, Versions::Tls13)
+            .unwrap();
         let view = Arc::new(View::default());
         let options = Options {
             id: NodeId::hub(),
@@ -125,8 +128,8 @@ impl Hub {
         for shelf in [observed_shelf(&a1()), desired_shelf(&a1(), Owner::Agent)] {
             handle.interest(shelf, Interest::all());
         }
-        let door = Arc::new(Door::new(dir, set));
-        let options = ServerOptions::new(door.clone()).tls(tls.unwrap().tls().config());
+        let door = Arc::new(Door::new(&dir, set));
+        let options = ServerOptions::new(door.clone()).tls(tls.tls().config());
         let mut server = Server::bind(addr, options).unwrap();
         let (addr, stop) = (server.local_addr, server.handle());
         let node = handle.clone();
@@ -140,7 +143,7 @@ impl Hub {
                 }
             }
         });
-        Self { handle, view, door, addr, root: root.into(), server: stop, drive, links }
+        Self { handle, view, door, addr, root: root.into(), server: stop, drive, links, dir, tls }
     }
 
     /// Goes away: no port, no process.
@@ -150,6 +153,20 @@ impl Hub {
         let _ended = self.links.await;
         tokio::task::spawn_blocking(move || self.drive.stop()).await.unwrap();
         (self.root, self.addr)
+    }
+
+    /// Takes a step of a CA rotation, and tells the agent.
+    pub(crate) async fn rotate(&self, step: impl FnOnce(&mut CaSet)) {
+        let bundle = {
+            let mut set = self.door.set.lock();
+            step(&mut set);
+            self.dir.save_ca(&set).unwrap();
+            self.dir.ensure_server(&set, &["localhost".into()], SERVER_LIFE, now()).unwrap();
+            set.bundle().to_pem()
+        };
+        self.tls.reload().unwrap();
+        let item = Item::put(Key::new("trust").unwrap(), Body::new(bundle.into_bytes()));
+        self.handle.write(&roster_shelf(), vec![], vec![item]).await.unwrap();
     }
 
     /// Cuts the agent's link for this reason.

@@ -6,7 +6,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bowline_client::api::{HandedOver, Handover};
 use bowline_drive::{Decider, Drive, Handle, Options};
-use bowline_identity::{AgentDir, ClientTls, HeadSigner, JoinToken, TrustBundle, Versions, pem};
+use bowline_identity::{
+    AgentDir, ClientTls, HeadSigner, JoinToken, NodeKey, TrustBundle, Versions, pem,
+};
 use bowline_resources::{
     Desired, Health, Mode, Observed, Of, OperationRequest, OperationState, Owner, RosterEntry,
     Sync, desired_shelf, observed_shelf, roster_shelf,
@@ -16,7 +18,9 @@ use bowline_sync::{Decision, Open, Plan, Recovery, Sealer};
 use bowline_types::{
     Guard, Interest, Item, NodeId, Now, Prefix, Proposal, ShelfId, Signature, Verdict, Wall,
 };
-use bowline_wire::{AuthRequest, Dialer, DialerOptions, Error, Grant, JoinRequest, Link, tunnel};
+use bowline_wire::{
+    AuthRequest, Dialer, DialerOptions, Error, Grant, JoinRequest, Link, RenewRequest, tunnel,
+};
 
 use crate::stage::Stage;
 
@@ -91,6 +95,23 @@ pub(crate) async fn join(dir: &std::path::Path, token: &str) -> Result<Grant, Er
     let trust = TrustBundle::from_pem(&pem::encode_chain(&grant.authorities)).unwrap();
     dir.accept(&keys.node, &pem::encode_chain(&grant.chain), &trust, now()).unwrap();
     Ok(grant)
+}
+
+/// Renews the certificate in `dir`, with the agent that has it.
+pub(crate) async fn renew(home: &std::path::Path, agent: &Agent, stage: &Stage) {
+    let dir = AgentDir::open(home.join("pki")).unwrap();
+    let trust = TrustBundle::from_pem(&stage.hub.trust()).unwrap();
+    dir.set_trust(&trust).unwrap();
+    let key = NodeKey::generate().unwrap();
+    let request = RenewRequest {
+        csr: pem::request(&key.csr().unwrap()).unwrap(),
+        head_key: vec![],
+        agent_version: "test".into(),
+    };
+    let port = stage.hub.addresses.agents.port();
+    let grant = dialer(home, port).renew(request).await.unwrap();
+    assert_eq!(grant.node, agent.name);
+    dir.accept(&key, &pem::encode_chain(&grant.chain), &trust, now()).unwrap();
 }
 
 /// A dialer with the certificate that was kept in `dir`.

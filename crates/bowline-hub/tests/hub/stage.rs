@@ -44,6 +44,12 @@ impl Stage {
         Self { hub, admin, token, dir }
     }
 
+    /// The same, with a client that trusts what the hub has now.
+    pub(crate) async fn restart_anew(self) -> Self {
+        let admin = client(&self.hub, &self.token);
+        Self { admin, ..self }.restart().await
+    }
+
     pub(crate) async fn create_agent(&self, name: &str, mode: Mode) {
         let new = AgentCreate {
             name: name.into(),

@@ -33,6 +33,20 @@ fn a_new_ca_lasts_ten_years_and_can_be_loaded_again() {
 }
 
 #[test]
+fn two_cas_made_under_one_name_are_told_apart_by_it_and_by_what_they_sign() {
+    let (one, other) = (Ca::create("test", NOW).unwrap(), Ca::create("test", NOW).unwrap());
+    let name = |ca: &Ca| cert::common_name(ca.cert_der()).unwrap();
+    assert_ne!(name(&one), name(&other));
+    assert_eq!(name(&one), format!("test {}", one.fingerprint().short()));
+    let csr = NodeKey::generate().unwrap().csr().unwrap();
+    let leaf = first(&other.sign_csr(&csr, &node(), NODE_LIFE, NOW).unwrap());
+    let both = one.cert_pem() + &other.cert_pem();
+    let both = crate::TrustBundle::from_pem(&both).unwrap();
+    assert_eq!(both.issuer_of(&leaf), Some(other.fingerprint()));
+    assert_eq!(crate::TrustBundle::of(one.cert_der().clone()).issuer_of(&leaf), None);
+}
+
+#[test]
 fn a_loaded_ca_signs_like_the_one_that_was_saved() {
     let ca = Ca::create("test", NOW).unwrap();
     let again = Ca::load(&ca.cert_pem(), &ca.key_pem()).unwrap();

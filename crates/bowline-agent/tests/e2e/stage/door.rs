@@ -16,25 +16,31 @@ use super::{a1, now};
 
 /// Lets `a1` in by its token, then by its certificate.
 pub(crate) struct Door {
-    set: CaSet,
+    pub(crate) set: Mutex<CaSet>,
     signer: TokenSigner,
     record: Mutex<Option<JoinRecord>>,
     /// How long the next certificate lasts.
     pub(crate) life: Mutex<Duration>,
     /// How many were renewed.
     pub(crate) renewals: tokio::sync::watch::Sender<usize>,
+    /// Certificates that were issued before then are refused.
+    pub(crate) revoked: Mutex<Option<Wall>>,
+    /// The certificate that was last shown.
+    pub(crate) shown: Mutex<Vec<u8>>,
 }
 
 impl Door {
-    pub(super) fn new(dir: HubDir, set: CaSet) -> Self {
+    pub(super) fn new(dir: &HubDir, set: CaSet) -> Self {
         let signer = dir.token_signer().unwrap();
         let (record, life) = (Mutex::default(), Mutex::new(NODE_LIFE));
-        Self { set, signer, record, life, renewals: tokio::sync::watch::Sender::new(0) }
+        let (revoked, shown, set) = (Mutex::default(), Mutex::default(), Mutex::new(set));
+        let renewals = tokio::sync::watch::Sender::new(0);
+        Self { set, signer, record, life, renewals, revoked, shown }
     }
 
     pub(super) fn token(&self, hub: &str) -> String {
         let expires = Wall(now().0 + 3_600_000);
-        let minted = JoinToken::mint(vec![hub.into()], self.set.pins(), Some(a1()), expires);
+        let minted = JoinToken::mint(vec![hub.into()], self.set.lock().pins(), Some(a1()), expires);
         let (token, record) = minted.unwrap();
         *self.record.lock() = Some(record);
         token.to_string()
@@ -43,8 +49,9 @@ impl Door {
     fn sign(&self, csr: &[u8]) -> Grant {
         let csr = pem(csr);
         let life = std::mem::replace(&mut *self.life.lock(), NODE_LIFE);
-        let chain = ders(&self.set.sign_csr(&csr, &a1(), life, now()).unwrap());
-        let authorities = self.set.bundle().certs().iter().map(|c| c.to_vec()).collect();
+        let set = self.set.lock();
+        let chain = ders(&set.sign_csr(&csr, &a1(), life, now()).unwrap());
+        let authorities = set.bundle().certs().iter().map(|c| c.to_vec()).collect();
         Grant { chain, authorities, node: a1() }
     }
 }
@@ -76,6 +83,10 @@ impl Admission for Door {
     ) -> BoxFuture<'a, Result<AuthResponse, Refusal>> {
         Box::pin(async move {
             let cert = named(peer)?;
+            if self.revoked.lock().is_some_and(|at| cert.issued <= at) {
+                return Err(Refusal::denied("BL-0302: revoked"));
+            }
+            *self.shown.lock() = peer.certificate.as_ref().unwrap().to_vec();
             let token = self.signer.mint(&cert.node, None, cert.thumbprint, SESSION_LIFE, now());
             Ok(AuthResponse { access_token: token.unwrap(), ..AuthResponse::default() })
         })

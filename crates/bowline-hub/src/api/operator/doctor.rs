@@ -15,6 +15,7 @@ use serde_json::json;
 use super::super::caller::Caller;
 use super::super::openapi::Doc;
 use super::super::{Routes, json};
+use crate::issuers::{self, some};
 use crate::problem::{Code, Fault};
 use crate::state::State;
 use crate::{clock, metrics};
@@ -22,7 +23,7 @@ use crate::{clock, metrics};
 const DAY: u64 = 86_400_000;
 /// Records behind which an agent is called late.
 const LATE: u64 = 1000;
-/// Names that a finding lists before it only counts.
+/// Findings of one kind that are listed.
 const NAMED: usize = 5;
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -41,6 +42,7 @@ async fn read(caller: Caller, Shared(state): Shared<Arc<State>>) -> Result<Respo
     findings.push(lag(&state).await);
     findings.extend(shelves(&state).await?);
     findings.push(certificates(&state));
+    findings.extend(rotation(&state));
     findings.extend(files(&state));
     findings.extend(held(&state));
     findings.extend(objects(&state));
@@ -49,11 +51,6 @@ async fn read(caller: Caller, Shared(state): Shared<Arc<State>>) -> Result<Respo
 
 fn finding(level: Level, about: &str, what: String) -> Finding {
     Finding { level, about: about.into(), what, hint: None, code: None }
-}
-
-fn some(names: &[String]) -> String {
-    let shown = names[..names.len().min(NAMED)].join(", ");
-    if names.len() > NAMED { format!("{shown} and {} more", names.len() - NAMED) } else { shown }
 }
 
 fn agents(state: &State) -> Vec<Finding> {
@@ -139,6 +136,26 @@ fn certificates(state: &State) -> Finding {
     }
     let what = format!("certificates end within days and were not renewed: {}", some(&ending));
     finding(Level::Warning, "certificate", what)
+}
+
+/// Agents that a rotation of the CA leaves behind.
+fn rotation(state: &State) -> Option<Finding> {
+    let warn = |what: String, hint: &str| Finding {
+        hint: Some(hint.into()),
+        ..finding(Level::Warning, "certificate", what)
+    };
+    let left = issuers::behind(state);
+    match state.pki.phase() {
+        _ if left.is_empty() => None,
+        "steady" => Some(warn(
+            format!("certificates by a CA that is not trusted any more: {}", some(&left)),
+            "they must join anew: `bowline join-token`",
+        )),
+        _ => Some(warn(
+            format!("no certificate by the new CA yet: {}", some(&left)),
+            "they renew when they are connected; the old CA stays trusted until then",
+        )),
+    }
 }
 
 fn files(state: &State) -> Vec<Finding> {

@@ -9,6 +9,7 @@ use bowline_client::api::{PkiRotate, Role};
 use bowline_identity::{CaSet, ca_set};
 use bowline_types::Item;
 use http::StatusCode;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::super::caller::Caller;
@@ -18,6 +19,7 @@ use super::super::{Routes, change, json};
 use crate::access::{self, RotationEntry};
 use crate::audit::Deed;
 use crate::clock;
+use crate::issuers;
 use crate::options::Error;
 use crate::problem::{Code, Fault};
 use crate::shelves;
@@ -26,12 +28,13 @@ use crate::state::State;
 pub(super) fn routes(routes: Routes) -> Routes {
     let view = json!({
         "authorities": [{
-            "fingerprint": "sha256:00", "subject": "bowline", "signing": true, "agents": 3,
+            "fingerprint": "sha256:00", "subject": "bowline 00000000", "signing": true, "agents": 3,
             "notBefore": "2026-11-16T00:00:00Z", "notAfter": "2036-11-16T00:00:00Z",
         }],
         "hub": {"serial": "00", "names": ["localhost"], "notAfter": "2027-02-14T00:00:00Z"},
         "bundle": "-----BEGIN CERTIFICATE-----\n",
     });
+    let forced = json!({"force": false});
     let step = |path, summary| Doc::post(path, summary).gives("PkiView", &view);
     routes
         .on(Doc::get("/pki", "Whom to trust").gives("PkiView", &view), get(read))
@@ -40,8 +43,14 @@ pub(super) fn routes(routes: Routes) -> Routes {
                 .takes("PkiRotate", &json!({"overlapSeconds": 604_800})),
             post(rotate),
         )
-        .on(step("/pki/promote", "Lets the announced CA sign, now"), post(promote))
-        .on(step("/pki/retire", "Ends the trust in the old CA, now"), post(retire))
+        .on(
+            step("/pki/promote", "Lets the announced CA sign, now").takes("PkiStep", &forced),
+            post(promote),
+        )
+        .on(
+            step("/pki/retire", "Ends the trust in the old CA, now").takes("PkiStep", &forced),
+            post(retire),
+        )
         .on(step("/pki/abandon", "Takes an announced CA back"), post(abandon))
 }
 
@@ -51,9 +60,8 @@ async fn read(caller: Caller, Shared(state): Shared<Arc<State>>) -> Result<Respo
 }
 
 fn shown(state: &State) -> Result<Response, Fault> {
-    let agents = state.views.roster.after(None);
-    let agents = agents.iter().filter(|l| l.entry.certificate.is_some()).count() as u64;
-    let view = state.pki.view(agents).map_err(|e| Code::Internal.because(chain(&e)))?;
+    let view =
+        state.pki.view(&issuers::count(state)).map_err(|e| Code::Internal.because(chain(&e)))?;
     Ok(json(StatusCode::OK, &view))
 }
 
@@ -65,21 +73,70 @@ async fn rotate(
     let now = clock::now();
     let rotation = RotationEntry { since: now, overlap: asked.overlap_seconds };
     let step = move |set: &mut CaSet| set.rotate("bowline", now);
-    take(&caller, &state, "pki.rotate", Some(rotation), step).await
+    take(&caller, &state, "pki.rotate", Some(rotation), None, step).await
 }
 
-async fn promote(caller: Caller, Shared(state): Shared<Arc<State>>) -> Result<Response, Fault> {
+/// The body of a step that may lock agents out.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Step {
+    force: bool,
+}
+
+async fn promote(
+    caller: Caller,
+    Shared(state): Shared<Arc<State>>,
+    Json(asked): Json<Step>,
+) -> Result<Response, Fault> {
     let rotation = state.views.access.rotation();
     let rotation = rotation.map(|r| RotationEntry { since: clock::now(), ..r });
-    take(&caller, &state, "pki.promote", rotation, CaSet::promote).await
+    let check = Check { phase: "announced", force: asked.force };
+    take(&caller, &state, "pki.promote", rotation, Some(check), CaSet::promote).await
 }
 
-async fn retire(caller: Caller, Shared(state): Shared<Arc<State>>) -> Result<Response, Fault> {
-    take(&caller, &state, "pki.retire", None, CaSet::retire_old).await
+async fn retire(
+    caller: Caller,
+    Shared(state): Shared<Arc<State>>,
+    Json(asked): Json<Step>,
+) -> Result<Response, Fault> {
+    let check = Check { phase: "switched", force: asked.force };
+    take(&caller, &state, "pki.retire", None, Some(check), CaSet::retire_old).await
 }
 
 async fn abandon(caller: Caller, Shared(state): Shared<Arc<State>>) -> Result<Response, Fault> {
-    take(&caller, &state, "pki.abandon", None, CaSet::abandon).await
+    take(&caller, &state, "pki.abandon", None, None, CaSet::abandon).await
+}
+
+/// Before which step nobody may be left behind, unless that is wanted.
+#[derive(Clone, Copy)]
+struct Check {
+    phase: &'static str,
+    force: bool,
+}
+
+impl Check {
+    fn pass(self, state: &State) -> Result<(), Fault> {
+        // Out of turn, the step itself says no.
+        if self.force || state.pki.phase() != self.phase {
+            return Ok(());
+        }
+        let left = issuers::locked_out_by_next_step(state);
+        if left.is_empty() {
+            return Ok(());
+        }
+        let (why, hint) = match self.phase {
+            "announced" => (
+                "have not been connected since the new CA was announced",
+                "wait until they have been, or force it: they must then join anew",
+            ),
+            _ => (
+                "have shown no certificate by the new CA yet",
+                "connected agents renew within a minute; those that are away when they are back; \
+                 or force it: they must then join anew",
+            ),
+        };
+        Err(Code::LocksOut.because(format!("{}: {why}", issuers::some(&left))).hint(hint))
+    }
 }
 
 async fn take(
@@ -87,11 +144,13 @@ async fn take(
     state: &Arc<State>,
     verb: &'static str,
     rotation: Option<RotationEntry>,
+    check: Option<Check>,
     step: impl FnOnce(&mut CaSet) -> Result<(), ca_set::Error> + Send + 'static,
 ) -> Result<Response, Fault> {
     caller.fleet(Role::Admin, verb, "ca")?;
     let inner = state.clone();
     let work = async move {
+        check.map_or(Ok(()), |check| check.pass(&inner))?;
         inner.pki.step(clock::now(), step).map_err(|error| match error {
             Error::Rotation(why) => Code::Rotation.because(why),
             other => Code::Internal.because(chain(&other)),

@@ -241,6 +241,11 @@ impl Client {
         }
         let request = request.body(Full::new(call.body)).map_err(|e| self.odd(e))?;
         let response = self.inner.http.request(request).await.map_err(|e| self.cut(e))?;
+        // Agents' port answers every path with 200 and an empty body.
+        let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        if kind.is_some_and(|kind| kind.starts_with(b"application/grpc")) {
+            return Err(Error::AgentsPort { server: self.inner.server.clone() });
+        }
         if response.status().is_success() {
             return Ok(response);
         }

@@ -36,6 +36,12 @@ pub enum Error {
         /// How long was waited.
         seconds: u64,
     },
+    /// It is the port where agents connect, which does not serve the API. Nothing was done.
+    #[error("{server} is the hub's port for agents, not its API")]
+    AgentsPort {
+        /// The server.
+        server: String,
+    },
     /// The server said no.
     #[error("{0}")]
     Refused(Box<Problem>),
@@ -71,7 +77,9 @@ impl Error {
 
     /// Whether the server could not be talked to.
     pub fn is_unreachable(&self) -> bool {
-        let gateway = |p: &Problem| matches!(p.status, 502..=504);
+        // A shelf that has stopped is a 503 too, but waits for a person and not for the server.
+        let stopped = |p: &Problem| ["BL-0137", "BL-1150"].contains(&p.code.as_str());
+        let gateway = |p: &Problem| matches!(p.status, 502..=504) && !stopped(p);
         matches!(self, Self::Unreachable { .. } | Self::Timeout { .. })
             || self.problem().is_some_and(gateway)
     }
@@ -80,16 +88,21 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Refused(problem) => problem.hint.clone(),
-            Self::Unreachable { source, .. } => Some(unreachable_hint(source.as_ref())),
+            Self::Unreachable { server, source } => Some(unreachable_hint(server, source.as_ref())),
             Self::Timeout { .. } => Some("look before you repeat it: it may have been done".into()),
             Self::Server { .. } => Some("use https://HOST:PORT".into()),
-            Self::Authority(_) => Some("give the hub's CA: bowline pki show --bundle".into()),
+            Self::Authority(_) => Some(
+                "give the hub's CA with --ca FILE; it is pki/ca.crt in the hub's folder".into(),
+            ),
+            Self::AgentsPort { .. } => Some(
+                "the hub says where its API is when it is ready; 8080 unless --api says".into(),
+            ),
             Self::Token | Self::Answer { .. } => None,
         }
     }
 }
 
-fn unreachable_hint(source: &(dyn std::error::Error + 'static)) -> String {
+fn unreachable_hint(server: &str, source: &(dyn std::error::Error + 'static)) -> String {
     let (mut text, mut next) = (String::new(), Some(source));
     while let Some(error) = next {
         text.push_str(&format!("{error} {error:?} "));
@@ -103,5 +116,12 @@ fn unreachable_hint(source: &(dyn std::error::Error + 'static)) -> String {
     if ["NotValidForName", "not valid for name"].iter().any(|word| text.contains(word)) {
         return "start the hub with --san NAME for the name you use to reach it".into();
     }
-    "is the hub running, and is this its address? see `bowline doctor`".into()
+    let plain = server.starts_with("http://");
+    // What answers to plain HTTP with something else is most likely TLS.
+    if plain && ["Parse(", "IncompleteMessage"].iter().any(|word| text.contains(word)) {
+        return "something else than HTTP answers there; if it is a hub, use https://".into();
+    }
+    // Only an agent's own API is plain.
+    let who = if plain { "agent" } else { "hub" };
+    format!("is the {who} running, and is this its address? it tells it when it is ready")
 }

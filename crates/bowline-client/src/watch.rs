@@ -34,6 +34,12 @@ impl Client {
         Ok(Events { client: self.clone(), body, decoder, ready })
     }
 
+    /// Watches from now on: whatever happens after this has returned is told.
+    pub async fn watch_now(&self, query: EventQuery) -> Result<Watch, Error> {
+        let events = Some(self.events(&query).await?);
+        Ok(Watch { client: self.clone(), query, events, failures: 0 })
+    }
+
     /// Watches for ever: a stream that breaks is opened again after its last event.
     pub fn watch(&self, query: EventQuery) -> Watch {
         Watch { client: self.clone(), query, events: None, failures: 0 }

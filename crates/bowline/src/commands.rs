@@ -29,9 +29,10 @@ mod telemetry;
 mod token;
 mod version;
 
+use std::ffi::OsString;
 use std::future::Future;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::connect::Connection;
 use crate::failure::{Failure, Outcome};
@@ -39,7 +40,7 @@ use crate::print::Format;
 
 /// Ties a fleet of clusters to one control plane with a single outbound line
 #[derive(Parser, Debug)]
-#[command(name = "bowline", version, disable_help_subcommand = true, propagate_version = true)]
+#[command(name = "bowline", version, propagate_version = true)]
 pub struct Cli {
     #[command(flatten)]
     connection: Connection,
@@ -101,9 +102,45 @@ enum Command {
     Completion(completion::Completion),
 }
 
+/// Commands to which only their folder matters of all that is said about a server.
+const ROLES: [&str; 3] = ["dev", "hub", "agent"];
+/// Commands that talk to no server.
+const ALONE: [&str; 4] = ["restore", "sim", "version", "completion"];
+
 impl Cli {
+    /// The command line; flags about a server are not shown where they mean nothing.
+    pub fn definition() -> clap::Command {
+        let mut command = Self::command();
+        let shared: Vec<_> =
+            command.get_arguments().filter(|a| a.is_global_set()).cloned().collect();
+        for name in ROLES.into_iter().chain(ALONE) {
+            let is_role = ROLES.contains(&name);
+            let hidden = shared.iter().filter(|a| !(is_role && a.get_id() == "data"));
+            let hidden: Vec<_> = hidden.map(|a| a.clone().hide(true)).collect();
+            command = command.mut_subcommand(name, |sub| sub.args(hidden));
+        }
+        command
+    }
+
+    /// Reads a command line.
+    pub fn read(args: &[OsString]) -> Result<Self, clap::Error> {
+        Self::from_arg_matches(&Self::definition().try_get_matches_from(args)?)
+    }
+
     /// Runs the command.
     pub fn run(self) -> Outcome {
+        if let (true, Some(what)) = (self.connection.is_at_agent(), self.command.hub_only()) {
+            let message = format!("`bowline {what}` is for the hub, and --at-agent for an agent");
+            return Err(Failure::usage(message).hint("leave out --at-agent"));
+        }
+        let lacks_token = self.connection.server.is_some() && self.connection.token.is_none();
+        self.perform().map_err(|failure| match lacks_token && failure.message.contains("BL-0101") {
+            true => failure.hint("a context's token goes to its own server only: give --token too"),
+            false => failure,
+        })
+    }
+
+    fn perform(self) -> Outcome {
         let connection = &self.connection;
         match self.command {
             Command::Dev(dev) => dev.run(connection),
@@ -136,6 +173,25 @@ impl Cli {
             Command::Version(version) => version.run(),
             Command::Completion(completion) => completion.run(),
         }
+    }
+}
+
+impl Command {
+    /// What it is called, if an agent's own API knows nothing of it.
+    fn hub_only(&self) -> Option<String> {
+        let name = match self {
+            Self::Agents(_) => "agents",
+            Self::JoinToken(_) => "join-token",
+            Self::Pki(_) => "pki",
+            Self::Revoke(_) => "revoke",
+            Self::Token(_) => "token",
+            Self::Backup(_) => "backup",
+            Self::Ping(_) => "ping",
+            Self::Bench(_) => "bench",
+            Self::Get(get) => return get.hub_only().map(|what| format!("get {what}")),
+            _ => return None,
+        };
+        Some(name.to_owned())
     }
 }
 

@@ -1,6 +1,6 @@
 //! From flags, environment and context to a client.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bowline_client::{Client, Config};
@@ -8,6 +8,7 @@ use clap::Args;
 
 use crate::context::{self, Context, File};
 use crate::failure::{Failure, Outcome};
+use crate::print;
 use crate::quantity::Span;
 
 /// Where an agent's own API is, if nobody says.
@@ -68,10 +69,35 @@ impl Connection {
         let file = File::read(&path)?;
         let context = file.pick(self.context.as_deref());
         if let (Some(name), None) = (&self.context, context) {
-            let message = format!("there is no context {name:?} in {}", path.display());
-            return Err(Failure::not_found(message));
+            return Err(unknown_context(name, &path, &file));
         }
-        Ok(Client::new(self.config(context)?)?)
+        let missing = || self.missing(&path, context);
+        let config = self.config(context).map_err(|f| missing().unwrap_or(f))?;
+        // What a folder happens to hold must not pass for what the user meant.
+        let own = context::own(|name| std::env::var(name).ok());
+        let dev = Path::new(context::DEV).join("config.yaml");
+        if path == dev && self.server.is_none() && own.is_file() {
+            print::note(&format!("note: {} is used, not {}\n", path.display(), own.display()));
+        }
+        Ok(Client::new(config)?)
+    }
+
+    /// What is missing where no server is known: the file that was named, or a hub in it.
+    fn missing(&self, path: &Path, context: Option<&Context>) -> Option<Failure> {
+        if self.at_agent.is_some() {
+            return None;
+        }
+        if context.is_some_and(|c| !c.agents.is_empty()) {
+            let message = format!("{} is of an agent, not of a hub", path.display());
+            return Some(Failure::usage(message).hint("talk to the agent with --at-agent"));
+        }
+        context::named(self.data.as_deref(), |name| std::env::var(name).ok())?;
+        if path.is_file() {
+            return None;
+        }
+        let message = format!("there is no context file {}", path.display());
+        let hint = "a hub, an agent and `bowline dev` write it into their folder when they start";
+        Some(Failure::not_found(message).hint(hint))
     }
 
     /// Trusts these authorities, as PEM, from now on: the context's server has just named them, and
@@ -83,7 +109,10 @@ impl Connection {
         let path = self.context_path();
         let mut file = File::read(&path)?;
         let Some(mut context) = file.pick(self.context.as_deref()).cloned() else { return Ok(()) };
-        if context.authorities()?.is_some_and(|known| known == bundle.as_bytes()) {
+        if context
+            .authorities()?
+            .is_some_and(|known| known.trim_ascii() == bundle.trim().as_bytes())
+        {
             return Ok(());
         }
         (context.ca, context.ca_file) = (Some(bundle.to_owned()), None);
@@ -101,13 +130,13 @@ impl Connection {
     fn config(&self, context: Option<&Context>) -> Outcome<Config> {
         let server = match &self.at_agent {
             Some(at) => agent_address(at, context)?,
-            None => self.server.clone().or_else(|| context.map(|c| c.server.clone())).ok_or_else(
-                || {
-                    Failure::usage("no hub to talk to").hint(
-                        "give --data DIR of a running `bowline dev`, or --server, --ca and --token",
-                    )
-                },
-            )?,
+            None => {
+                let known = || context.map(|c| c.server.clone()).filter(|s| !s.is_empty());
+                let hint =
+                    "give --data DIR of a hub or `bowline dev`, or --server, --ca and --token";
+                let none = || Failure::usage("no hub to talk to").hint(hint);
+                self.server.clone().or_else(known).ok_or_else(none)?
+            }
         };
         let ca = match &self.ca {
             Some(path) => Some(
@@ -123,6 +152,17 @@ impl Connection {
         let timeout = Duration::max(self.timeout.0, Duration::from_millis(1));
         Ok(Config { server, ca, token, insecure: self.insecure, timeout })
     }
+}
+
+fn unknown_context(name: &str, path: &Path, file: &File) -> Failure {
+    let message = format!("there is no context {name:?} in {}", path.display());
+    let names: Vec<_> = file.contexts.iter().map(|c| c.name.as_str()).collect();
+    let hint = match (path.is_file(), &names[..]) {
+        (false, _) => "there is no such file".to_owned(),
+        (true, []) => "there are none".to_owned(),
+        (true, names) => format!("there are: {}", names.join(", ")),
+    };
+    Failure::not_found(message).hint(hint)
 }
 
 /// An agent's address by its name in the context, as it is given, or the usual one.
@@ -178,6 +218,31 @@ mod tests {
         let hint = agent_address("", Some(&two)).unwrap_err().hint.unwrap();
         assert_eq!(hint, "name one: --at-agent=alpha|beta");
         assert!(agent_address("gamma", None).is_err());
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |data: &str| Connection {
+            data: Some(folder.path().join(data)),
+            timeout: Span(Duration::from_secs(1)),
+            ..Connection::default()
+        };
+        let told = at("none").client().unwrap_err();
+        assert!(told.message.contains("none/config.yaml"), "{}", told.message);
+        let mut file = File::default();
+        file.set(Context { server: "https://h:1".into(), ..context(&[]) });
+        file.write(&folder.path().join("hub/config.yaml")).unwrap();
+        let named = Connection { context: Some("nope".into()), ..at("hub") };
+        assert_eq!(named.client().unwrap_err().hint.as_deref(), Some("there are: c"));
+        let mut file = File::default();
+        let server = String::new();
+        file.set(Context { server, ..context(&[("a1", "http://127.0.0.1:7")]) });
+        file.write(&folder.path().join("a1/config.yaml")).unwrap();
+        let told = at("a1").client().unwrap_err();
+        assert_eq!(told.hint.as_deref(), Some("talk to the agent with --at-agent"));
+        let agent = Connection { at_agent: Some(String::new()), ..at("a1") };
+        assert_eq!(agent.client().unwrap().server(), "http://127.0.0.1:7");
     }
 
     #[test]

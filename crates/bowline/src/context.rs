@@ -28,7 +28,8 @@ pub struct File {
 pub struct Context {
     /// What it is called.
     pub name: String,
-    /// `https://HOST:PORT`.
+    /// `https://HOST:PORT`; none in an agent's folder.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub server: String,
     /// The authorities to trust, as PEM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,17 +118,22 @@ pub const DEV: &str = "bowline-dev";
 /// Where the context file is: beside the data, where the environment says, beside the data of a
 /// `bowline dev` that was started here, or in the user's folder.
 pub fn path(data: Option<&Path>, env: impl Fn(&str) -> Option<String>) -> PathBuf {
-    if let Some(data) = data {
-        return data.join("config.yaml");
-    }
-    let set = |name: &str| env(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    if let Some(path) = set("BOWLINE_CONFIG") {
+    if let Some(path) = named(data, &env) {
         return path;
     }
     let dev = Path::new(DEV).join("config.yaml");
-    if dev.is_file() {
-        return dev;
-    }
+    if dev.is_file() { dev } else { own(env) }
+}
+
+/// Where the context file is, if somebody says so.
+pub fn named(data: Option<&Path>, env: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let set = || env("BOWLINE_CONFIG").filter(|v| !v.is_empty()).map(PathBuf::from);
+    data.map(|data| data.join("config.yaml")).or_else(set)
+}
+
+/// The user's own context file.
+pub fn own(env: impl Fn(&str) -> Option<String>) -> PathBuf {
+    let set = |name: &str| env(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let home = || set("HOME").unwrap_or_default().join(".config");
     set("XDG_CONFIG_HOME").unwrap_or_else(home).join("bowline").join("config.yaml")
 }

@@ -4,6 +4,8 @@ use std::error::Error as StdError;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use crate::hints;
+
 /// Exit codes, as in `docs/cli.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
@@ -30,6 +32,10 @@ pub struct Failure {
     pub code: Code,
 }
 
+/// What to do about a port that is taken; the error names the address.
+const BUSY: &str =
+    "another process listens there: end it, or choose another address (--help has a flag for each)";
+
 /// What commands return.
 pub type Outcome<T = ()> = Result<T, Failure>;
 
@@ -45,6 +51,10 @@ impl Failure {
         let mut hint = None;
         while let Some(e) = at {
             hint = hint.or_else(|| e.downcast_ref::<bowline_store::Error>()?.hint());
+            let io = e.downcast_ref::<std::io::Error>();
+            if io.is_some_and(|io| io.kind() == std::io::ErrorKind::AddrInUse) {
+                hint = hint.or(Some(BUSY));
+            }
             at = e.source();
         }
         let failure = Self::new(chain(error));
@@ -79,7 +89,7 @@ impl Failure {
     /// As it is told on stderr.
     pub fn text(&self) -> String {
         let mut text = format!("error: {}\n", self.message);
-        if let Some(hint) = &self.hint {
+        if let Some(hint) = self.hint.clone().or_else(|| hints::of(&self.message)) {
             let _ = writeln!(text, "hint: {hint}");
         }
         text
@@ -134,6 +144,27 @@ mod tests {
     fn a_hint_stands_on_its_own_line() {
         let failure = Failure::not_found("no agent alpha").hint("see `bowline get agents`");
         assert_eq!(failure.text(), "error: no agent alpha\nhint: see `bowline get agents`\n");
+    }
+
+    #[test]
+    fn a_coded_error_has_a_hint_and_says_nothing_twice() {
+        let problem = Problem::new(409, "BL-0140", "it is the last token for everything")
+            .detail("it is the last token for everything that does not end");
+        let failure = Failure::from(bowline_client::Error::Refused(Box::new(problem)));
+        let told = failure.text();
+        let expected = "error: it is the last token for everything that does not end (BL-0140)\n\
+                        hint: make another admin token first\n";
+        assert_eq!(told, expected);
+        let stopped = Problem::new(503, "BL-0137", "the shelf has stopped");
+        let failure = Failure::from(bowline_client::Error::Refused(Box::new(stopped)));
+        assert_eq!(failure.code, Code::Failed, "the server was reached");
+        assert!(failure.text().contains("\nhint: `bowline shelf list`"), "{}", failure.text());
+    }
+
+    #[test]
+    fn a_busy_port_is_told_with_what_to_do() {
+        let busy = std::io::Error::from(std::io::ErrorKind::AddrInUse);
+        assert!(Failure::of(&busy).text().contains("hint: another process listens there"));
     }
 
     #[test]

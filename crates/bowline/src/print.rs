@@ -13,7 +13,8 @@ use crate::failure::{Failure, Outcome};
 
 pub use age::{age, now};
 pub use rows::{
-    agent_row, agents, audit, event_line, join_tokens, kv, object_row, objects, shelves, tokens,
+    agent_row, agents, audit, audit_row, event_line, join_tokens, kv, kv_row, object_row, objects,
+    shelves, tokens,
 };
 pub use table::{Cell, Table, Tint};
 

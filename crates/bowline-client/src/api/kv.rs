@@ -33,6 +33,9 @@ pub struct KvEntry {
 }
 
 impl KvEntry {
+    /// What stands in place of a secret's value for callers who may not read it.
+    pub const REDACTED: &str = "(redacted)";
+
     /// An entry of these bytes, as text where they are.
     pub fn new(key: impl Into<String>, bytes: &[u8], born: u64, rev: u64) -> Self {
         let (value, encoding) = match std::str::from_utf8(bytes) {
@@ -40,6 +43,11 @@ impl KvEntry {
             Err(_) => (STANDARD.encode(bytes), Encoding::Base64),
         };
         Self { key: key.into(), value, encoding, rev, born }
+    }
+
+    /// Whether the value was hidden from the caller, who may not read secrets.
+    pub fn is_redacted(&self) -> bool {
+        self.encoding == Encoding::Utf8 && self.value == Self::REDACTED
     }
 
     /// The value's bytes; none if it is not the base64 that it says it is.

@@ -64,9 +64,11 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.title)?;
-        if !self.detail.is_empty() {
-            write!(f, ": {}", self.detail)?;
+        // A detail may say all that the title does.
+        match (self.detail.as_str(), self.detail.contains(&self.title)) {
+            ("", _) => f.write_str(&self.title)?,
+            (detail, true) => f.write_str(detail)?,
+            (detail, false) => write!(f, "{}: {detail}", self.title)?,
         }
         if !self.code.is_empty() {
             write!(f, " ({})", self.code)?;

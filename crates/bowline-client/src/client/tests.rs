@@ -153,7 +153,29 @@ async fn a_server_that_is_not_there_is_unreachable() {
     let server = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let error = client(&server).status().await.unwrap_err();
-    assert!(error.is_unreachable() && error.hint().is_some());
+    assert!(error.is_unreachable());
+    // Only an agent speaks plain HTTP, and the doctor could not reach it either.
+    let hint = error.hint().unwrap();
+    assert!(hint.contains("is the agent running") && !hint.contains("doctor"), "{hint}");
+}
+
+#[tokio::test]
+async fn the_port_of_agents_is_told_from_the_api() {
+    let (server, _) = serve(|_| {
+        let answer = Response::builder().header("content-type", "application/grpc");
+        answer.body(Full::default()).unwrap()
+    })
+    .await;
+    let error = client(&server).tokens().await.unwrap_err();
+    assert!(error.to_string().contains("port for agents"), "{error}");
+    assert!(error.hint().is_some());
+}
+
+#[tokio::test]
+async fn plain_http_to_a_port_with_tls_says_so() {
+    let (server, _) = serve_tls().await;
+    let error = client(&server.replace("https", "http")).tokens().await.unwrap_err();
+    assert!(error.hint().unwrap().contains("use https://"), "{error:?}");
 }
 
 #[tokio::test]

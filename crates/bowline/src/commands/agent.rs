@@ -13,6 +13,7 @@ use super::role::{self, Settings, Signals};
 use super::telemetry;
 use crate::config::{self, Transport};
 use crate::connect::Connection;
+use crate::context::{Context, File};
 use crate::failure::{Failure, Outcome};
 use crate::print;
 
@@ -78,11 +79,24 @@ async fn serve(settings: config::Agent) -> Outcome {
     if settings.join.is_some() {
         listed(&agent).await;
     }
+    remember(&settings.data, &agent)?;
     print::out(&format!("ready: agent {}, API on http://{}\n", agent.name, agent.api))?;
     signals.until_drain(|| agent.reload().map(|_| ())).await;
     agent.drain(GRACE).await;
     telemetry::finish(telemetry).await;
     Ok(())
+}
+
+/// Writes down where the agent's API is, for `--data DIR --at-agent`.
+fn remember(data: &Path, agent: &Running) -> Outcome {
+    let path = data.join("config.yaml");
+    let mut file = File::read(&path)?;
+    let current = file.current.clone();
+    let agents = [(agent.name.to_string(), format!("http://{}", agent.api))].into();
+    file.set(Context { name: "agent".into(), agents, ..Context::default() });
+    // A hub in the same folder stays what is meant without --at-agent.
+    file.current = current.or(file.current);
+    file.write(&path).map_err(|e| Failure::new(format!("writing {}: {e}", path.display())))
 }
 
 /// Waits a while for the roster: an agent that has just joined learns its mode there, and whoever
@@ -99,7 +113,9 @@ pub(super) async fn listed(agent: &Running) {
 }
 
 pub(super) fn failed(error: bowline_agent::Error) -> Failure {
-    Failure::of(&error)
+    let mut failure = Failure::of(&error);
+    failure.message.push_str(&format!(" ({})", error.code()));
+    failure
 }
 
 fn options(settings: &config::Agent) -> Outcome<AgentOptions> {

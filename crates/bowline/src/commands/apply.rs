@@ -40,7 +40,9 @@ impl Apply {
             match self.one(&client, connection, &document).await {
                 Ok(line) => print::out(&line)?,
                 // The next would fail alike.
-                Err(failure) if failure.code == Code::Unreachable => return Err(failure),
+                Err(failure) if failure.code == Code::Unreachable => {
+                    return Err(failure.during(&document.place));
+                }
                 Err(failure) => {
                     print::note(&failure.during(&document.place).text());
                     failed.push(document.place);

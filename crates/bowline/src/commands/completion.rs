@@ -1,6 +1,6 @@
 //! `bowline completion`.
 
-use clap::{Args, CommandFactory as _};
+use clap::Args;
 use clap_complete::Shell;
 
 use crate::failure::Outcome;
@@ -15,7 +15,7 @@ pub(super) struct Completion {
 impl Completion {
     pub(super) fn run(&self) -> Outcome {
         let mut script = vec![];
-        clap_complete::generate(self.shell, &mut super::Cli::command(), "bowline", &mut script);
+        clap_complete::generate(self.shell, &mut super::Cli::definition(), "bowline", &mut script);
         print::out(&String::from_utf8_lossy(&script))
     }
 }

@@ -41,7 +41,8 @@ impl Delete {
             for document in manifest::read(file)? {
                 let object =
                     document.object.map_err(|e| Failure::new(e).during(&document.place))?;
-                let agent = agent_of(self.agent.as_deref(), &object, connection.is_at_agent())?;
+                let agent = agent_of(self.agent.as_deref(), &object, connection.is_at_agent())
+                    .map_err(|failure| failure.during(&document.place))?;
                 targets.push((agent, object.key()));
             }
         }

@@ -31,6 +31,7 @@ impl Doctor {
         }
         match report.findings.iter().filter(|f| f.level == Level::Error).count() {
             0 => Ok(()),
+            1 => Err(Failure::new("one thing needs somebody")),
             wrong => Err(Failure::new(format!("{wrong} things need somebody"))),
         }
     }

@@ -1,19 +1,20 @@
-//! `bowline get`: lists, and watches.
+//! `bowline get`: lists; what goes on to watch is in `watch`.
 
-use bowline_client::api::{
-    AuditQuery, EventQuery, KvQuery, ObjectQuery, ObjectView, Page, Verb, What,
-};
-use bowline_client::{Client, WatchItem};
+mod watch;
+
+use bowline_client::Client;
+use bowline_client::api::{AuditQuery, EventQuery, KvQuery, ObjectQuery, Page};
 use clap::Args;
 
 use super::Output;
 use crate::connect::Connection;
 use crate::failure::{Failure, Outcome};
-use crate::print::{self, Format};
+use crate::print;
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(super) struct Get {
-    /// objects, agents, events, audit, kv, tokens, join-tokens, shelves; or a kind such as Application
+    /// objects, agents, events, audit, kv, tokens, join-tokens, shelves; or a kind such as Application,
+    /// or KIND/NAME
     what: String,
     /// Only the one of this name
     name: Option<String>,
@@ -46,41 +47,61 @@ pub(super) struct Get {
 }
 
 impl Get {
+    /// What it lists, if an agent's own API knows nothing of it.
+    pub(super) fn hub_only(&self) -> Option<&str> {
+        let what = self.what.as_str();
+        let only = ["agents", "agent", "audit", "tokens", "token", "join-tokens", "join-token"];
+        only.contains(&what.split('/').next()?).then_some(what)
+    }
+
     pub(super) async fn run(&self, connection: &Connection) -> Outcome {
+        let this = self.apart()?;
         let client = connection.client()?;
-        let format = self.output.output;
-        match self.what.as_str() {
-            "agents" | "agent" => self.agents(&client).await,
-            "events" | "event" => self.events(&client).await,
-            "audit" => {
-                let query = AuditQuery {
-                    agent: self.agent.clone(),
-                    limit: Some(self.limit),
-                    ..AuditQuery::default()
-                };
-                let items = client.audit(&query).await?.items;
-                print::list(&items, format, || print::audit(&items, format.is_wide()))
+        match (this.what.as_str(), self.watch) {
+            ("events" | "event", _) => this.events(&client).await,
+            ("agents" | "agent", false) => this.agents(&client).await,
+            ("agents" | "agent", true) => this.watch_agents(&client).await,
+            ("audit", false) => this.audit(&client).await,
+            ("audit", true) => this.watch_audit(&client).await,
+            ("kv", false) => this.kv(&client).await,
+            ("kv", true) => this.watch_kv(&client).await,
+            ("tokens" | "token" | "join-tokens" | "join-token" | "shelves" | "shelf", true) => {
+                let message = format!("{} cannot be watched", this.what);
+                Err(Failure::usage(message).hint("leave out -w, and ask again when you want to"))
             }
-            "kv" => {
-                let query = KvQuery { prefix: self.name.clone(), ..KvQuery::default() };
-                let items = super::kv::all(&client, query).await?;
-                print::list(&items, format, || print::kv(&items))
-            }
-            "tokens" | "token" => {
+            ("tokens" | "token", false) => {
                 let items = client.tokens().await?.items;
-                print::list(&items, format, || print::tokens(&items, print::now()))
+                print::list(&items, this.format(), || print::tokens(&items, print::now()))
             }
-            "join-tokens" | "join-token" => {
+            ("join-tokens" | "join-token", false) => {
                 let items = client.join_tokens().await?.items;
-                print::list(&items, format, || print::join_tokens(&items, print::now()))
+                print::list(&items, this.format(), || print::join_tokens(&items, print::now()))
             }
-            "shelves" | "shelf" => {
-                let items = client.shelves().await?.items;
-                print::list(&items, format, || print::shelves(&items, format.is_wide()))
+            ("shelves" | "shelf", false) => {
+                let (items, wide) = (client.shelves().await?.items, this.format().is_wide());
+                print::list(&items, this.format(), || print::shelves(&items, wide))
             }
-            "objects" | "object" => self.objects(&client, None).await,
-            kind => self.objects(&client, Some(singular(kind))).await,
+            ("objects" | "object", _) => this.objects(&client, None).await,
+            (kind, _) => this.objects(&client, Some(singular(kind))).await,
         }
+    }
+
+    /// The same, with `KIND/NAME` as two words.
+    fn apart(&self) -> Outcome<Self> {
+        let parts: Vec<&str> = self.what.split('/').collect();
+        let (what, name) = match (&parts[..], &self.name) {
+            ([_], _) => return Ok(self.clone()),
+            ([what, name], None) if !name.is_empty() => (*what, *name),
+            _ => {
+                let message = format!("{:?} is neither a kind nor KIND/NAME", self.what);
+                return Err(Failure::usage(message).hint("`bowline describe` takes whole keys"));
+            }
+        };
+        Ok(Self { what: what.to_owned(), name: Some(name.to_owned()), ..self.clone() })
+    }
+
+    fn format(&self) -> print::Format {
+        self.output.output
     }
 
     async fn objects(&self, client: &Client, kind: Option<&str>) -> Outcome {
@@ -95,8 +116,11 @@ impl Get {
             field_selector: self.fields(),
             ..ObjectQuery::default()
         };
-        let format = self.output.output;
+        let format = self.format();
         let items = client.all_objects(&query).await?;
+        if let (Some(kind), true) = (kind, items.is_empty()) {
+            known_kind(client, kind).await?;
+        }
         if let (Some(name), true) = (&self.name, items.is_empty()) {
             let hint = "see `bowline get objects`";
             return Err(Failure::not_found(format!("no object {name:?}")).hint(hint));
@@ -114,81 +138,36 @@ impl Get {
         (!parts.is_empty()).then(|| parts.join(","))
     }
 
-    async fn watch_objects(&self, client: &Client, kind: Option<&str>) -> Outcome {
-        let mut query = self.event_query("object");
-        query.initial = true;
-        let (mut watch, format) = (client.watch(query), self.output.output);
-        let matches =
-            |view: &ObjectView| kind.is_none_or(|k| view.key.kind.eq_ignore_ascii_case(k));
-        let (mut first, mut table) = (Some(vec![]), print::Table::default());
-        loop {
-            let event = match watch.next().await? {
-                WatchItem::Lost(error) => {
-                    print::note(&format!("{error}; trying again\n"));
-                    continue;
-                }
-                WatchItem::Event(event) => event,
-            };
-            match (event.what, &mut first) {
-                (What::Object { object: Some(view), .. }, Some(initial)) if matches(&view) => {
-                    initial.push(*view);
-                }
-                (What::Object { object: Some(view), .. }, None) if matches(&view) => {
-                    show(&view, &mut table, format)?;
-                }
-                (What::Object { verb: Verb::Gone, agent, key, .. }, None) if format.is_table() => {
-                    print::out(&format!("{agent}: {key} is gone\n"))?;
-                }
-                (What::Reset, initial) => *initial = Some(vec![]),
-                (What::Ready, initial) => {
-                    let items = initial.take().unwrap_or_default();
-                    table = print::objects(&items, format.is_wide(), print::now());
-                    if format.is_table() {
-                        print::out(&table.render(print::colour()))?;
-                    } else {
-                        items.iter().try_for_each(|item| print::streamed(item, format))?;
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
     async fn agents(&self, client: &Client) -> Outcome {
-        let format = self.output.output;
-        if let Some(name) = &self.name {
-            let view = client.agent(name).await?;
-            if !format.is_table() {
-                return print::value(&view, format);
-            }
-            let items = [view];
-            return print::list(&items, format, || {
-                print::agents(&items, format.is_wide(), print::now())
-            });
+        let format = self.format();
+        let items = match &self.name {
+            Some(name) => vec![client.agent(name).await?],
+            None => super::agents::all(client, self.labels.as_deref()).await?,
+        };
+        if let (Some(_), [one], false) = (&self.name, &items[..], format.is_table()) {
+            return print::value(one, format);
         }
-        let items = super::agents::all(client, self.labels.as_deref()).await?;
-        print::list(&items, format, || print::agents(&items, format.is_wide(), print::now()))?;
-        if self.watch {
-            return self.stream(client, self.event_query("agent")).await;
-        }
-        Ok(())
+        print::list(&items, format, || print::agents(&items, format.is_wide(), print::now()))
     }
 
-    async fn events(&self, client: &Client) -> Outcome {
-        self.stream(client, self.event_query("object,agent,kv,audit")).await
+    async fn audit(&self, client: &Client) -> Outcome {
+        let (items, format) = (client.audit(&self.audit_query()).await?.items, self.format());
+        print::list(&items, format, || print::audit(&items, format.is_wide()))
     }
 
-    async fn stream(&self, client: &Client, query: EventQuery) -> Outcome {
-        let (mut watch, format) = (client.watch(query), self.output.output);
-        loop {
-            match watch.next().await? {
-                WatchItem::Lost(error) => print::note(&format!("{error}; trying again\n")),
-                WatchItem::Event(event) if format.is_table() => {
-                    print::out(&print::event_line(&event))?;
-                }
-                WatchItem::Event(event) => print::streamed(&event, format)?,
-            }
+    fn audit_query(&self) -> AuditQuery {
+        let (agent, limit) = (self.agent.clone(), Some(self.limit));
+        AuditQuery { agent, limit, ..AuditQuery::default() }
+    }
+
+    async fn kv(&self, client: &Client) -> Outcome {
+        let query = KvQuery { prefix: self.name.clone(), ..KvQuery::default() };
+        let items = super::kv::all(client, query).await?;
+        if let (Some(prefix), true) = (&self.name, items.is_empty()) {
+            let hint = "see `bowline kv list`";
+            return Err(Failure::not_found(format!("no key begins with {prefix:?}")).hint(hint));
         }
+        print::list(&items, self.format(), || print::kv(&items))
     }
 
     fn event_query(&self, kinds: &str) -> EventQuery {
@@ -204,12 +183,18 @@ impl Get {
     }
 }
 
-fn show(view: &ObjectView, table: &mut print::Table, format: Format) -> Outcome {
-    if !format.is_table() {
-        return print::streamed(view, format);
+/// Kinds are the users' own: a word that no object bears is more likely misspelled than empty.
+async fn known_kind(client: &Client, kind: &str) -> Outcome {
+    let all = client.all_objects(&ObjectQuery::default()).await?;
+    let kinds: std::collections::BTreeSet<_> = all.into_iter().map(|o| o.key.kind).collect();
+    if kinds.iter().any(|known| known.eq_ignore_ascii_case(kind)) {
+        return Ok(());
     }
-    let row = print::object_row(view, format.is_wide(), print::now());
-    print::out(&table.next(&row, print::colour()))
+    let hint = match kinds.is_empty() {
+        true => "there are no objects yet; `bowline get --help` has what else can be listed".into(),
+        false => format!("there are: {}", kinds.into_iter().collect::<Vec<_>>().join(", ")),
+    };
+    Err(Failure::not_found(format!("no object is of the kind {kind:?}")).hint(hint))
 }
 
 /// `applications` and `application` mean the kind Application.

@@ -66,6 +66,9 @@ enum Verb {
 
 impl Kv {
     pub(super) async fn run(&self, connection: &Connection) -> Outcome {
+        if let Some("") = self.verb.key() {
+            return Err(Failure::usage("the key is empty"));
+        }
         let client = connection.client()?;
         match &self.verb {
             Verb::Get { key, output } => get(&client, key, *output).await,
@@ -91,8 +94,23 @@ impl Kv {
     }
 }
 
+impl Verb {
+    /// The one key that it is about.
+    fn key(&self) -> Option<&str> {
+        match self {
+            Self::Get { key, .. } | Self::Put { key, .. } | Self::Delete { key, .. } => Some(key),
+            Self::List { .. } | Self::Watch { .. } => None,
+        }
+    }
+}
+
 async fn get(client: &Client, key: &str, output: Output) -> Outcome {
     let entry = client.kv_get(key).await?;
+    // Whoever pipes this into something must not take it for the value.
+    if entry.is_redacted() {
+        let message = format!("{key:?} is a secret, and this token's role may not read secrets");
+        return Err(Failure::new(message).hint("use a token with the role operator or admin"));
+    }
     if !output.output.is_table() {
         return print::value(&entry, output.output);
     }
@@ -133,14 +151,14 @@ pub(super) async fn all(client: &Client, mut query: KvQuery) -> Outcome<Vec<KvEn
 }
 
 fn content(value: &str) -> Outcome<Bytes> {
-    let failed = |e: std::io::Error| Failure::new(format!("reading the value: {e}"));
+    let failed = |what: &str, e: std::io::Error| Failure::new(format!("reading {what}: {e}"));
     if value == "-" {
         let mut bytes = vec![];
-        std::io::stdin().read_to_end(&mut bytes).map_err(failed)?;
+        std::io::stdin().read_to_end(&mut bytes).map_err(|e| failed("standard input", e))?;
         return Ok(bytes.into());
     }
     match value.strip_prefix('@') {
-        Some(path) => Ok(std::fs::read(path).map_err(failed)?.into()),
+        Some(path) => Ok(std::fs::read(path).map_err(|e| failed(path, e))?.into()),
         None => Ok(value.to_owned().into()),
     }
 }

@@ -32,8 +32,24 @@ impl Ping {
         }
         for micros in &report.micros {
             let millis = format!("{}.{:03}", micros / 1000, micros % 1000);
-            print::out(&format!("{}: {} there and back in {millis} ms\n", self.agent, self.bytes))?;
+            let bytes = bytes(self.bytes);
+            print::out(&format!("{}: {bytes} there and back in {millis} ms\n", self.agent))?;
         }
         Ok(())
+    }
+}
+
+/// A size with its unit, also where it is a bare number.
+fn bytes(size: Size) -> String {
+    if size.0.to_string() == size.to_string() { format!("{size} bytes") } else { size.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_has_its_unit() {
+        assert_eq!((bytes(Size(64)), bytes(Size(2048))), ("64 bytes".into(), "2KiB".into()));
     }
 }

@@ -84,6 +84,9 @@ fn show(pki: &PkiView, output: Output) -> Outcome {
         ]);
     }
     print::out(&table.render(print::colour()))?;
-    let (names, ends) = (pki.hub.names.join(", "), pki.hub.not_after);
+    let mut names = pki.hub.names.clone();
+    let mut seen = std::collections::BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    let (names, ends) = (names.join(", "), pki.hub.not_after);
     print::out(&format!("\nhub certificate for {names}, until {ends}\n"))
 }

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::Output;
 use crate::connect::Connection;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::print;
 
 #[derive(Args, Debug)]
@@ -37,8 +37,24 @@ enum Verb {
     },
 }
 
+impl Verb {
+    /// The one shelf that it is about.
+    fn shelf(&self) -> Option<&str> {
+        match self {
+            Self::List { .. } => None,
+            Self::Adopt { shelf } | Self::Discard { shelf } | Self::Approve { shelf } => {
+                Some(shelf)
+            }
+        }
+    }
+}
+
 impl Shelf {
     pub(super) async fn run(&self, connection: &Connection) -> Outcome {
+        if let Some(shelf) = self.verb.shelf().filter(|s| !s.contains('/')) {
+            let hint = "write OWNER/NAME, such as hub/kv; see `bowline shelf list`";
+            return Err(Failure::usage(format!("{shelf:?} names no shelf")).hint(hint));
+        }
         let client = connection.client()?;
         let view = match &self.verb {
             Verb::List { output } => {

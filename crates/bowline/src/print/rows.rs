@@ -1,8 +1,8 @@
 //! What each kind of thing looks like in a table.
 
 use bowline_client::api::{
-    AgentView, AuditEntry, Event, JoinTokenView, KvEntry, ObjectView, Outcome, ShelfState,
-    ShelfView, Time, TokenView, Verb, What,
+    AgentView, AuditEntry, Encoding, Event, JoinTokenView, KvEntry, ObjectView, Outcome,
+    ShelfState, ShelfView, Time, TokenView, Verb, What,
 };
 use bowline_resources::{Health, Sync, parse_rfc3339};
 
@@ -115,13 +115,20 @@ pub fn agent_row(view: &AgentView, wide: bool, now: Time) -> Vec<Cell> {
 /// Keys and values.
 pub fn kv(items: &[KvEntry]) -> Table {
     let mut table = Table::new(vec!["KEY", "VALUE", "REV"]);
-    for item in items {
-        let short: String = item.value.chars().take(60).collect();
-        let more = if short.len() < item.value.len() { "..." } else { "" };
-        let value = format!("{short}{more}");
-        table.push(vec![item.key.as_str().into(), value.into(), item.rev.to_string().into()]);
-    }
+    items.iter().for_each(|item| table.push(kv_row(item)));
     table
+}
+
+/// One key and its value; a value that is not text is marked.
+pub fn kv_row(item: &KvEntry) -> Vec<Cell> {
+    let short: String = item.value.chars().take(60).collect();
+    let more = if short.len() < item.value.len() { "..." } else { "" };
+    let mark = match item.encoding {
+        Encoding::Utf8 => "",
+        Encoding::Base64 => " (base64)",
+    };
+    let value = format!("{short}{more}{mark}");
+    vec![item.key.as_str().into(), value.into(), item.rev.to_string().into()]
 }
 
 /// The audit.
@@ -131,26 +138,29 @@ pub fn audit(items: &[AuditEntry], wide: bool) -> Table {
         headers.extend(["FROM", "DETAIL"]);
     }
     let mut table = Table::new(headers);
-    for item in items {
-        let tint = if item.outcome == Outcome::Done { Tint::Good } else { Tint::Bad };
-        let what = match &item.agent {
-            Some(agent) => format!("{agent}: {}", item.what),
-            None => item.what.clone(),
-        };
-        let mut row = vec![
-            item.time.to_string().into(),
-            item.who.as_str().into(),
-            item.verb.as_str().into(),
-            what.into(),
-            Cell::tinted(item.outcome.to_string(), tint),
-        ];
-        if wide {
-            row.push(item.from.as_deref().unwrap_or("").into());
-            row.push(item.detail.as_str().into());
-        }
-        table.push(row);
-    }
+    items.iter().for_each(|item| table.push(audit_row(item, wide)));
     table
+}
+
+/// One entry of the audit.
+pub fn audit_row(item: &AuditEntry, wide: bool) -> Vec<Cell> {
+    let tint = if item.outcome == Outcome::Done { Tint::Good } else { Tint::Bad };
+    let what = match item.agent.as_ref().filter(|agent| **agent != item.what) {
+        Some(agent) => format!("{agent}: {}", item.what),
+        None => item.what.clone(),
+    };
+    let mut row = vec![
+        item.time.to_string().into(),
+        item.who.as_str().into(),
+        item.verb.as_str().into(),
+        what.into(),
+        Cell::tinted(item.outcome.to_string(), tint),
+    ];
+    if wide {
+        row.push(item.from.as_deref().unwrap_or("").into());
+        row.push(item.detail.as_str().into());
+    }
+    row
 }
 
 /// Tokens.

@@ -1,5 +1,7 @@
 //! Columns aligned by spaces, without borders.
 
+use unicode_width::UnicodeWidthStr as _;
+
 /// A colour with a meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tint {
@@ -49,6 +51,15 @@ impl Table {
         Self { headers, rows: vec![], widths }
     }
 
+    /// The same, with room for rows that are not known yet: see [`Table::next`].
+    #[must_use]
+    pub fn roomy(mut self) -> Self {
+        for (width, header) in self.widths.iter_mut().zip(&self.headers) {
+            *width = (*width).max(room(header));
+        }
+        self
+    }
+
     /// Adds a row.
     pub fn push(&mut self, row: Vec<Cell>) {
         self.grow(&row);
@@ -75,7 +86,7 @@ impl Table {
 
     fn grow(&mut self, row: &[Cell]) {
         for (width, cell) in self.widths.iter_mut().zip(row) {
-            *width = (*width).max(shown(&cell.text).chars().count());
+            *width = (*width).max(shown(&cell.text).width());
         }
     }
 
@@ -83,7 +94,7 @@ impl Table {
         let mut out = String::new();
         for (at, (cell, width)) in row.iter().zip(&self.widths).enumerate() {
             let text = if is_header { cell.text.clone() } else { shown(&cell.text) };
-            let pad = width.saturating_sub(text.chars().count());
+            let pad = width.saturating_sub(text.width());
             out.push_str(&painted(&text, cell.tint, colour));
             if at + 1 < row.len() {
                 out.extend(std::iter::repeat_n(' ', pad + 3));
@@ -92,6 +103,22 @@ impl Table {
         out.truncate(out.trim_end_matches(' ').len());
         out.push('\n');
         out
+    }
+}
+
+/// How wide a column is where rows come one by one: the words that its cells mostly are.
+fn room(header: &str) -> usize {
+    match header {
+        "AGENT" | "NAMESPACE" | "WHO" | "MODE" | "LINK" => 10,
+        "SYNC" => "OutOfSync".len(),
+        "HEALTH" => "Progressing".len(),
+        "KIND" => 12,
+        "NAME" | "KEY" => 20,
+        "VERB" => 17,
+        "VALUE" | "WHAT" => 30,
+        "LAG" | "AGE" => 5,
+        "TIME" => "2026-11-16T00:00:00.000Z".len(),
+        _ => 0,
     }
 }
 
@@ -127,5 +154,25 @@ mod tests {
         assert!(table.render(true).contains("\x1b[32mHealthy\x1b[0m   5m"));
         let next = table.next(&["a-much-longer-name".into(), "x".into(), "1s".into()], false);
         assert_eq!(next, "a-much-longer-name   x         1s\n");
+    }
+
+    #[test]
+    fn rows_that_come_later_stand_under_the_first() {
+        let mut table = Table::new(vec!["NAME", "SYNC", "HEALTH", "AGE"]).roomy();
+        let first = table.render(false);
+        let next = table.next(
+            &["database".into(), "OutOfSync".into(), "Progressing".into(), "1s".into()],
+            false,
+        );
+        assert_eq!(first.find("AGE"), next.find("1s"), "{first}{next}");
+    }
+
+    #[test]
+    fn wide_letters_take_two_columns() {
+        let mut table = Table::new(vec!["KEY", "REV"]);
+        table.push(vec!["\u{6771}\u{4eac}".into(), "1".into()]);
+        table.push(vec!["abcd".into(), "2".into()]);
+        let text = table.render(false);
+        assert!(text.contains("\u{6771}\u{4eac}   1\n") && text.contains("abcd   2\n"), "{text}");
     }
 }

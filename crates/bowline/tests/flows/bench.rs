@@ -22,6 +22,7 @@ fn simulated_agents_are_measured_and_leave_nothing_behind() {
         assert!(value > 0.0, "{scenario}: {out}");
     }
     let idle = stage.ok(&["bench", "idle", "--agents", "4", "--lasting", "100ms", "-o", "json"]);
+    assert_eq!(idle.lines().count(), 1, "{idle}");
     let idle: Value = serde_json::from_str(&idle).unwrap();
     assert_eq!(idle["figures"]["connected"], 4.0);
     let left = stage.ok(&["agents", "list", "-o", "json"]);

@@ -13,6 +13,8 @@ use crate::print::{self, Format, Table};
 pub(super) struct Figures {
     pub(super) scenario: &'static str,
     list: Vec<Figure>,
+    /// The figure that the scenario is about, if not the first.
+    headline: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -32,7 +34,10 @@ impl Figures {
     /// Adds the figures of what took so long.
     pub(super) fn add_spread(&mut self, took: &mut [Duration]) {
         took.sort_unstable();
-        let spread = [("p99", 0.99), ("p50", 0.5), ("p90", 0.9), ("p999", 0.999), ("max", 1.0)];
+        let spread = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("max", 1.0)];
+        if self.list.is_empty() {
+            self.headline = Some("p99");
+        }
         for (name, share) in spread {
             self.add(name, quantile(took, share).as_secs_f64() * 1000.0, "ms");
         }
@@ -41,7 +46,8 @@ impl Figures {
     /// The table for people, and last a line of JSON for programs; or that alone.
     pub(super) fn print(&self, format: Format) -> Outcome {
         if !format.is_table() {
-            return print::value(&self.json(), format);
+            // One line alone, so that a script need not look for where it begins.
+            return print::streamed(&self.json(), format);
         }
         let mut table = Table::new(vec!["FIGURE", "VALUE", "UNIT"]);
         for figure in &self.list {
@@ -53,7 +59,10 @@ impl Figures {
     }
 
     fn json(&self) -> Value {
-        let first = self.list.first();
+        let first = match self.headline {
+            Some(name) => self.list.iter().find(|f| f.name == name),
+            None => self.list.first(),
+        };
         let others: Map<_, _> =
             self.list.iter().map(|f| (f.name.to_owned(), json!(rounded(f.value)))).collect();
         json!({

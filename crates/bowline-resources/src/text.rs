@@ -160,26 +160,54 @@ fn unified(old: &[&str], new: &[&str]) -> String {
         let (from, to) = (at.saturating_sub(CONTEXT), (at + CONTEXT + 1).min(lines.len()));
         lines[from..to].iter().any(|(side, _)| *side != Side::Both)
     };
-    let (mut out, mut skipped) = (String::new(), true);
+    let (mut out, mut hunk) = (String::new(), Hunk::default());
     let (mut old_at, mut new_at) = (1, 1);
     for (at, (side, line)) in lines.iter().enumerate() {
         if near(at) {
-            if std::mem::take(&mut skipped) {
-                let _ = writeln!(out, "@@ -{old_at} +{new_at} @@");
-            }
-            let mark = match side {
-                Side::Both => ' ',
-                Side::Old => '-',
-                Side::New => '+',
-            };
-            let _ = writeln!(out, "{mark}{line}");
+            hunk.add(*side, line, (old_at, new_at));
         } else {
-            skipped = true;
+            std::mem::take(&mut hunk).finish(&mut out);
         }
         old_at += usize::from(*side != Side::New);
         new_at += usize::from(*side != Side::Old);
     }
+    hunk.finish(&mut out);
     out
+}
+
+/// Lines that are shown together, and where they stand on either side.
+#[derive(Default)]
+struct Hunk {
+    text: String,
+    at: (usize, usize),
+    count: (usize, usize),
+}
+
+impl Hunk {
+    fn add(&mut self, side: Side, line: &str, at: (usize, usize)) {
+        if self.text.is_empty() {
+            self.at = at;
+        }
+        let mark = match side {
+            Side::Both => ' ',
+            Side::Old => '-',
+            Side::New => '+',
+        };
+        let _ = writeln!(self.text, "{mark}{line}");
+        self.count.0 += usize::from(side != Side::New);
+        self.count.1 += usize::from(side != Side::Old);
+    }
+
+    fn finish(self, out: &mut String) {
+        if self.text.is_empty() {
+            return;
+        }
+        // A side that has no line of it stands at the line before, as everyone writes it.
+        let start = |at: usize, count: usize| if count == 0 { at - 1 } else { at };
+        let (old, new) = (start(self.at.0, self.count.0), start(self.at.1, self.count.1));
+        let _ = writeln!(out, "@@ -{old},{} +{new},{} @@", self.count.0, self.count.1);
+        out.push_str(&self.text);
+    }
 }
 
 fn compare<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<(Side, &'a str)> {
@@ -280,7 +308,7 @@ spec:
     #[test]
     fn a_difference_is_shown_with_its_surroundings() {
         let text = diff_text(Some(&object("one")), Some(&object("two")));
-        let expected = "@@ -6 +6 @@
+        let expected = "@@ -6,7 +6,7 @@
    a: 1
    b: 2
    c: 3
@@ -292,7 +320,9 @@ spec:
 ";
         assert_eq!(text, expected);
         assert_eq!(diff_text(Some(&object("one")), Some(&object("one"))), "");
-        assert!(diff_text(None, Some(&object("one"))).lines().skip(1).all(|l| l.starts_with('+')));
+        let new = diff_text(None, Some(&object("one")));
+        assert_eq!(new.lines().next(), Some("@@ -0,0 +1,13 @@"), "all of it is new");
+        assert!(new.lines().skip(1).all(|l| l.starts_with('+')));
     }
 
     #[test]

@@ -74,6 +74,7 @@ impl Dev {
         write(data, Context { agents: apis.collect(), ..context })?;
         welcome(data, &hub, &agents)?;
         signals.until_drain(|| hub.reload()).await;
+        role::hush();
         for agent in agents {
             agent.drain(std::time::Duration::from_secs(2)).await;
         }

@@ -106,7 +106,7 @@ pub(super) async fn start(
         Some(hint) => Failure::of(&e).hint(hint),
         None => Failure::of(&e),
     })?;
-    let host = settings.san.first().map_or("localhost", String::as_str);
+    let host = host(settings);
     let file = settings.data.join("config.yaml");
     let mut contexts = File::read(&file)?;
     let known = contexts.pick(Some("hub")).and_then(|c| c.token.clone());
@@ -121,6 +121,32 @@ pub(super) async fn start(
     Ok(hub)
 }
 
+/// The name by which this machine reaches its own hub: names that are good elsewhere may mean
+/// nothing here, and localhost is always in the certificate.
+fn host(settings: &config::Hub) -> String {
+    match settings.api.address().map(|at| at.ip()) {
+        Some(ip) if !ip.is_unspecified() && !ip.is_loopback() => {
+            let literal = if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() };
+            settings.san.first().cloned().unwrap_or(literal)
+        }
+        _ => "localhost".to_owned(),
+    }
+}
+
 fn size(size: Size) -> usize {
     usize::try_from(size.0).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hub_is_reached_by_localhost_on_its_own_machine() {
+        let mut settings =
+            config::Hub { san: vec!["hub.example.com".into()], ..Default::default() };
+        assert_eq!(host(&settings), "localhost");
+        settings.api = "10.0.0.5:8080".parse().unwrap();
+        assert_eq!(host(&settings), "hub.example.com", "nothing listens on localhost");
+    }
 }

@@ -1,10 +1,12 @@
 //! What the commands that start a role share: settings, logs, signals.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::fmt::writer::OptionalWriter;
 
 use crate::config::{Layers, Loaded, Log, LogFormat, Role};
 use crate::failure::{Failure, Outcome, chain};
@@ -77,13 +79,25 @@ pub(super) fn given(flags: &[(&str, &Option<String>)]) -> Vec<(String, Value)> {
 pub(super) fn log(settings: &Log) -> Outcome {
     let filter = tracing_subscriber::EnvFilter::try_new(&settings.level)
         .map_err(|e| Failure::usage(format!("log.level {:?}: {e}", settings.level)))?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let to = || match HUSHED.load(Ordering::Relaxed) {
+        true => OptionalWriter::none(),
+        false => OptionalWriter::some(std::io::stderr()),
+    };
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(to);
     // Whoever started logging before this keeps it: a role inside a test, say.
     let _taken = match settings.format {
         LogFormat::Text => builder.with_ansi(print::colour()).try_init(),
         LogFormat::Json => builder.json().try_init(),
     };
     Ok(())
+}
+
+/// Set when nothing more is worth a line.
+static HUSHED: AtomicBool = AtomicBool::new(false);
+
+/// Ends logging: where hub and agents end together, each line between them breaks, which is no news.
+pub(super) fn hush() {
+    HUSHED.store(true, Ordering::Relaxed);
 }
 
 /// Runs a role on all cores.

@@ -173,6 +173,17 @@ impl Stage {
         String::from_utf8(out.stdout).unwrap()
     }
 
+    /// Runs a command that never ends until it has printed what is asked for.
+    pub(crate) fn watch(&self, args: &[&str], mut done: impl FnMut(&str) -> bool) {
+        let data = self.path("hub");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bowline"));
+        command.args(["--data", data.to_str().unwrap()]).args(args).stdout(Stdio::piped());
+        let mut role = Role { child: command.spawn().unwrap(), ready: String::new() };
+        let out = BufReader::new(role.child.stdout.take().unwrap());
+        let found = out.lines().map_while(Result::ok).any(|line| done(&line));
+        assert!(found, "bowline {args:?} ended before it said so");
+    }
+
     /// Applies an object to an agent.
     pub(crate) fn apply(&self, agent: &str, name: &str, image: &str) {
         let file = self.write(name, image);

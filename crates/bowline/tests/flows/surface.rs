@@ -1,5 +1,7 @@
 //! What the API can do can be done from the command line.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::stage::Stage;
 
 #[test]
@@ -148,4 +150,77 @@ fn a_restored_store_says_that_it_lacks_the_key_of_its_secrets() {
     let wrong =
         stage.run(&["restore", &path("file"), "--to", &path("to3"), "--seal-key", &path("wrong")]);
     assert!(!wrong.status.success(), "another key");
+}
+
+#[test]
+fn the_audit_and_keys_are_watched_and_what_cannot_be_says_so() {
+    let stage = Stage::new("auto");
+    stage.ok(&["kv", "put", "site/a", "1"]);
+    stage.watch(&["get", "audit", "-w"], |line| {
+        if line.contains("site/a ") {
+            stage.ok(&["kv", "put", "site/b", "1"]);
+        }
+        line.contains("site/b ")
+    });
+    stage.watch(&["get", "kv", "site/", "-w"], |line| {
+        if line.starts_with("site/b ") {
+            stage.ok(&["kv", "put", "site/c", "1"]);
+        }
+        line.starts_with("site/c ")
+    });
+    stage.watch(&["get", "agents", "-w"], |line| {
+        if line.starts_with("NAME ") {
+            stage.ok(&["agents", "create", "late"]);
+        }
+        line.starts_with("late ") && line.contains("managed")
+    });
+    let refused = stage.run(&["get", "tokens", "-w"]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn a_viewer_sees_the_events_that_it_may_see() {
+    let stage = Stage::new("auto");
+    let token = stage.ok(&["token", "create", "ann", "--role", "viewer"]);
+    // When the stream begins is not told: keys are written until one shows.
+    let seen = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _stop = Stop(&seen);
+        scope.spawn(|| {
+            while !seen.load(Ordering::SeqCst) {
+                stage.ok(&["kv", "put", "greeting", "hello"]);
+            }
+        });
+        stage.watch(&["get", "events", "--token", token.trim()], |line| {
+            assert!(!line.contains("audit"), "{line}");
+            line.contains("kv put greeting")
+        });
+    });
+}
+
+/// Says so at the end of its scope, however that ends.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn an_agent_is_found_by_its_folder() {
+    let stage = Stage::new("auto");
+    stage.ok(&["kv", "put", "greeting", "hello"]);
+    let a1 = stage.join("a1", "managed");
+    let run = |args: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_bowline"));
+        command.arg("--data").arg(stage.path("a1")).args(args).output().unwrap()
+    };
+    stage.until("the key is there", || {
+        run(&["--at-agent", "kv", "get", "greeting"]).stdout == b"hello"
+    });
+    let hubless = run(&["kv", "list"]);
+    let told = String::from_utf8_lossy(&hubless.stderr).into_owned();
+    assert!(told.contains("--at-agent"), "{told}");
+    drop(a1);
 }

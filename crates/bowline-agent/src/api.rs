@@ -26,6 +26,8 @@ use axum::routing::{get, post};
 use bowline_client::api::BASE;
 use bowline_drive::Handle;
 use bowline_types::Wall;
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt as _;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -144,20 +146,51 @@ fn router(api: Arc<Api>) -> Router {
         .with_state(api)
 }
 
-/// The most that a body may say it is.
-const BODY: u64 = 2 << 20;
+/// The most that a body may have.
+const BODY: usize = 2 << 20;
+/// The most that is read of one that has more.
+const READ: usize = 16 << 20;
 
 /// Refuses what cannot be answered well before anything waits for it: a body that says it is too
 /// large, and a path that is no text.
 async fn sound(request: Request, next: Next) -> Response {
-    let size = text(request.headers(), header::CONTENT_LENGTH).and_then(|l| l.parse::<u64>().ok());
-    if size.is_some_and(|size| size > BODY) {
-        return Code::TooLarge.problem().into_response();
-    }
     if !is_text(request.uri().path()) {
         return Code::BadQuery.because("the path is not UTF-8").into_response();
     }
-    next.run(request).await
+    let size =
+        text(request.headers(), header::CONTENT_LENGTH).and_then(|l| l.parse::<usize>().ok());
+    // Who waits for our leave, or would send without end, hears it at once.
+    let asks = request.headers().contains_key(header::EXPECT);
+    if size.is_some_and(|size| size > READ || (size > BODY && asks)) {
+        return too_large();
+    }
+    let (parts, body) = request.into_parts();
+    match bounded(body).await {
+        Some(bytes) => next.run(Request::from_parts(parts, bytes.into())).await,
+        None => too_large(),
+    }
+}
+
+fn too_large() -> Response {
+    Code::TooLarge.because(format!("a body has at most {BODY} bytes")).into_response()
+}
+
+/// A body, unless it is too large or broken. What is too large is read all the same, up to a bound:
+/// a client that still writes when the connection is closed never sees the answer.
+async fn bounded(body: axum::body::Body) -> Option<Bytes> {
+    let (mut kept, mut read) = (BytesMut::new(), 0);
+    let mut chunks = body.into_data_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.ok()?;
+        read += chunk.len();
+        if read > READ {
+            return None;
+        }
+        if read <= BODY {
+            kept.extend_from_slice(&chunk);
+        }
+    }
+    (read <= BODY).then(|| kept.freeze())
 }
 
 /// Whether a path is UTF-8 once its escapes are read.

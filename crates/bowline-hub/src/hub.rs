@@ -264,9 +264,11 @@ fn bracketed(host: &str) -> String {
 
 /// Follows everybody in the roster; on the first start makes a token for everything.
 async fn prepare(state: &State, new_admin: bool) -> Result<Option<String>, Error> {
-    let roster = state.handle.read(&roster_shelf()).await?;
-    tracing::info!(agents = roster.map_or(0, |r| r.records.len()), "roster read");
-    for listed in state.views.roster.after(None) {
+    // Answered when the folds have seen it.
+    state.handle.read(&roster_shelf()).await?;
+    let listed = state.views.roster.after(None);
+    tracing::info!(agents = listed.len(), "roster read");
+    for listed in listed {
         state.follow(&listed.entry);
     }
     state.pki.set_revocations(state.views.access.revocations());

@@ -39,6 +39,6 @@ pub use backup::{BackupOptions, Manifest, backup, inspect, restore, restore_with
 pub use error::Error;
 pub use memory::Memory;
 pub use seal::SealKey;
-pub use sqlite::{Options, Sqlite};
+pub use sqlite::{FORMAT, Options, Sqlite};
 pub use store::{Loaded, Store};
 pub use writer::{Group, Outcome, Writer};

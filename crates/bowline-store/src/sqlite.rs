@@ -26,6 +26,7 @@ mod load;
 mod meta;
 mod rows;
 pub(crate) mod schema;
+pub use schema::FORMAT;
 #[cfg(test)]
 mod tests;
 

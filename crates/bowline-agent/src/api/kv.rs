@@ -1,14 +1,18 @@
 //! Key/value: read from this agent's copy at once, written by the hub's leave.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use bowline_client::api::{DEFAULT_LIMIT, Deleted, KvEntry, KvQuery, List, MAX_LIMIT};
-use bowline_types::{Guard, Item, Key, Verdict};
+use bowline_resources::rfc3339;
+use bowline_types::{Guard, Item, Key, MAX_COMMIT_BYTES, Verdict};
 
 use super::objects::{Body, too_large};
 use super::problem::taken;
 use super::{Api, Code, Fault, Shared};
+use crate::clock::wall;
 
 type Asked = Result<Query<KvQuery>, QueryRejection>;
 
@@ -45,6 +49,10 @@ pub(super) async fn put(
     let (key, query) = (valid(&key)?, query(asked)?);
     let value = bowline_types::Body { bytes: bytes.clone(), secret: query.secret };
     let item = Item::put(key.clone(), value);
+    if item.weight() > MAX_COMMIT_BYTES {
+        let why = format!("a key and its value have at most {MAX_COMMIT_BYTES} bytes");
+        return Err(Code::CommitTooLarge.because(why));
+    }
     let rev = api.propose(&key, item, query.cas).await?;
     // It is in the copy, unless this agent does not hold that part, or somebody was faster since.
     let entry = api.kv.get(key.as_str()).filter(|e| e.rev >= rev);
@@ -66,12 +74,27 @@ fn valid(key: &str) -> Result<Key, Fault> {
 }
 
 impl Api {
+    /// A short gap in the line is waited out; a hub that has been away for longer than a write waits
+    /// is not waited for again.
+    fn hub_is_near(&self) -> Result<(), Fault> {
+        let line = self.world.line.standing();
+        let since = line.since.unwrap_or(self.started);
+        let away = Duration::from_millis(wall().0.saturating_sub(since.0));
+        if line.up.is_some() || away <= self.patience {
+            return Ok(());
+        }
+        Err(Code::Away
+            .because(format!("since {}; nothing was written", rfc3339(since)))
+            .hint("reads go on; try the write again when the line is back"))
+    }
+
     /// Asks the hub to write a key; the rev at which it did.
     async fn propose(&self, key: &Key, item: Item, cas: Option<u64>) -> Result<u64, Fault> {
         let at = |rev| if rev == 0 { None } else { Some(rev) };
         let guards = cas.map(|rev| Guard { key: key.clone(), at: at(rev) });
         let guards = guards.into_iter().collect();
         let shelf = &self.shelves.kv;
+        self.hub_is_near()?;
         let verdict = self.handle.propose(shelf, guards, vec![item], None, self.patience).await?;
         // With a condition, the hub's no is almost always that.
         if let (Verdict::Refused { why, .. }, Some(_)) = (&verdict, cas)

@@ -70,8 +70,20 @@ impl Filter {
 
 /// An object as others see it. Secrets are redacted: loopback knows no roles.
 pub(super) fn view(api: &Api, state: &world::State, key: &ObjectKey) -> Option<ObjectView> {
-    let wanted = state.wanted(key)?;
     let seen = state.observed.get(key).map(|s| &s.observed);
+    let Some(wanted) = state.wanted(key) else {
+        // Held: it is there, and a person is asked whether it may go.
+        let live = &state.live.get(key).filter(|_| state.held.contains(key))?.live;
+        return Some(ObjectView {
+            agent: api.shelves.me.to_string(),
+            key: key.clone(),
+            rev: live.of.rev,
+            owner: state.owner_of(key),
+            deleting: false,
+            object: live.object.redacted(),
+            report: seen.map(|o| Report::new(o, &live.of.uid, live.of.rev)),
+        });
+    };
     let mut object = wanted.desired.object.redacted();
     let status = seen.map(|o| o.status.clone()).filter(|s| !s.is_null());
     object.status = status;
@@ -86,10 +98,16 @@ pub(super) fn view(api: &Api, state: &world::State, key: &ObjectKey) -> Option<O
     })
 }
 
-/// Every object that counts, by key.
+/// Every object that counts or is held, by key.
 pub(super) fn keys(state: &world::State) -> Vec<ObjectKey> {
     let wanted: std::collections::BTreeSet<_> = state.hub.keys().chain(state.own.keys()).collect();
-    wanted.into_iter().filter(|k| state.wanted(k).is_some()).cloned().collect()
+    let wanted = wanted.into_iter().filter(|k| state.wanted(k).is_some());
+    wanted
+        .chain(&state.held)
+        .cloned()
+        .collect::<std::collections::BTreeSet<_>>()
+        .into_iter()
+        .collect()
 }
 
 pub(super) async fn list(

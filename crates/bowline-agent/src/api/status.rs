@@ -20,7 +20,7 @@ pub(super) async fn status(State(api): Shared) -> Result<Json<Status>, Fault> {
     let report = api.handle.report().await?;
     let store = StoreStatus {
         engine: "sqlite".into(),
-        format: 1,
+        format: bowline_store::FORMAT,
         bytes: bytes_in(&api.store),
         shelves: report.shelves.len() as u64,
         records: report.shelves.iter().map(|s| s.live as u64).sum(),
@@ -74,11 +74,14 @@ fn counts(state: &world::State) -> Counts {
     for (key, seen) in &state.observed {
         let observed = &seen.observed;
         let wanted = state.wanted(key);
-        counts.total += u64::from(wanted.is_some());
+        counts.held += u64::from(wanted.is_none() && state.live.contains_key(key));
+        if wanted.is_none() {
+            continue;
+        }
+        counts.total += 1;
         counts.synced += u64::from(observed.sync == Sync::Synced && !observed.gone);
         counts.healthy += u64::from(observed.health == Health::Healthy);
         counts.degraded += u64::from(observed.health == Health::Degraded);
-        counts.held += u64::from(wanted.is_none() && state.live.contains_key(key));
     }
     counts
 }

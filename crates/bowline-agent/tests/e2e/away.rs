@@ -3,9 +3,10 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
+use bowline_agent::Agent;
 use bowline_client::Expect;
 use bowline_client::api::KvQuery;
-use bowline_resources::{Health, Mode};
+use bowline_resources::{Health, Mode, Owner, desired_shelf};
 use bowline_types::{Body, Item, Key};
 
 use crate::stage::*;
@@ -113,6 +114,71 @@ async fn key_value_is_read_here_while_the_hub_is_frozen() {
     still.await.unwrap().unwrap();
     assert!(client.kv_delete("app/one", None).await.unwrap().gone);
     assert!(client.kv_get("app/one").await.unwrap_err().to_string().contains("BL-1112"));
+}
+
+#[tokio::test]
+async fn a_write_that_cannot_fit_or_whose_hub_is_long_gone_is_refused_at_once() {
+    let temp = tempfile::tempdir().unwrap();
+    let hub = Hub::start(&temp.path().join("hub")).await;
+    hub.mode(Mode::Managed).await;
+    let mut short = options(&temp.path().join("a1"), Some(&hub));
+    // What is not refused at once waits for this long, and the test with it.
+    short.patience = Duration::from_millis(300);
+    let agent = Agent::start(short).await.unwrap();
+    soon("a link", hub.view.link()).await;
+    let put = async |bytes: usize| {
+        let put = client(&agent).kv_put("k", vec![b'x'; bytes].into(), None).await;
+        put.unwrap_err().to_string()
+    };
+    let large = put((1 << 20) + 1).await;
+    assert!(large.contains("BL-1151"), "{large}");
+    let larger = put(3 << 20).await;
+    assert!(larger.contains("BL-1106"), "{larger}");
+    hub.stop().await;
+    until("it is said at once", async || put(1).await.contains("since 20")).await;
+}
+
+#[tokio::test]
+async fn objects_that_are_held_are_listed_with_the_reason() {
+    let temp = tempfile::tempdir().unwrap();
+    let (hub, agent) = pair(&temp, Mode::Managed).await;
+    hub.want(&desired("a", "one")).await;
+    soon("health", hub.view.report(&key("a"), healthy)).await;
+    let (root, addr) = hub.stop().await;
+    let old = temp.path().join("old");
+    let copied = std::process::Command::new("cp").arg("-a").args([&root, &old]).status();
+    assert!(copied.unwrap().success());
+    let hub = Hub::restart(&root, addr).await;
+    agent.retry_now();
+    for name in ["b", "c", "d"] {
+        hub.want(&desired(name, "one")).await;
+        soon("health", hub.view.report(&key(name), healthy)).await;
+    }
+    hub.stop().await;
+
+    let hub = Hub::restart(&old, addr).await;
+    agent.retry_now();
+    let shelf = desired_shelf(&a1(), Owner::Hub);
+    let proven = async || {
+        let report = hub.handle.report().await.unwrap();
+        let of = report.shelves.iter().find(|s| s.shelf == shelf).unwrap();
+        of.status == Some(bowline_sync::Status::Stopped)
+    };
+    until("the proof", proven).await;
+    hub.handle.discard(shelf.clone());
+    let held = async || {
+        let items = client(&agent).objects(&Default::default()).await.unwrap().items;
+        let held = |o: &&bowline_client::api::ObjectView| {
+            o.report.as_ref().is_some_and(|r| r.message.starts_with("held: 3 of 4"))
+        };
+        let names: Vec<_> = items.iter().filter(held).map(|o| o.key.name.clone()).collect();
+        (items.len() == 4).then_some(names).unwrap_or_default()
+    };
+    until("they are listed", async || held().await == ["b", "c", "d"]).await;
+    let told = client(&agent).object("-", &key("b")).await.unwrap();
+    assert_eq!(told.sync(), bowline_resources::Sync::OutOfSync);
+    let counts = client(&agent).status().await.unwrap().objects;
+    assert_eq!((counts.total, counts.healthy, counts.held), (1, 1, 3));
 }
 
 #[tokio::test]

@@ -56,6 +56,13 @@ impl FromRequestParts<Arc<State>> for Caller {
     }
 }
 
+/// What somebody wants to do something with.
+#[derive(Clone, Copy)]
+struct About<'a> {
+    what: &'a str,
+    agent: Option<&'a str>,
+}
+
 impl Caller {
     /// The token's name.
     pub(crate) fn name(&self) -> &str {
@@ -88,12 +95,13 @@ impl Caller {
 
     /// Needs this role for the whole fleet.
     pub(crate) fn fleet(&self, role: Role, verb: &'static str, what: &str) -> Result<(), Fault> {
-        self.role(role, verb, what)?;
+        let about = About { what, agent: None };
+        self.role(role, verb, about)?;
         if self.token.agents.is_empty() && self.token.namespaces.is_empty() {
             return Ok(());
         }
         let why = "the token is limited to some agents or namespaces, and this is everybody's";
-        Err(self.denied(Code::Scope, verb, what, why.into()))
+        Err(self.denied(Code::Scope, verb, about, why.into()))
     }
 
     /// Needs this role for an agent, which must be there.
@@ -103,10 +111,22 @@ impl Caller {
         verb: &'static str,
         name: &str,
     ) -> Result<Listed, Fault> {
-        self.role(role, verb, name)?;
+        self.agent_for(role, verb, name, name)
+    }
+
+    /// The same, for something of that agent's.
+    fn agent_for(
+        &self,
+        role: Role,
+        verb: &'static str,
+        name: &str,
+        what: &str,
+    ) -> Result<Listed, Fault> {
+        let about = About { what, agent: Some(name) };
+        self.role(role, verb, about)?;
         if !self.sees_agent(name) {
             let why = format!("the token is not for agent {name}");
-            return Err(self.denied(Code::Scope, verb, name, why));
+            return Err(self.denied(Code::Scope, verb, about, why));
         }
         let listed = NodeId::new(name).ok().and_then(|n| self.state.views.roster.get(&n));
         listed.ok_or_else(|| {
@@ -122,10 +142,12 @@ impl Caller {
         agent: &str,
         key: &ObjectKey,
     ) -> Result<Arc<RosterEntry>, Fault> {
-        let listed = self.agent(role, verb, agent)?;
+        let what = key.to_string();
+        let listed = self.agent_for(role, verb, agent, &what)?;
         if !self.sees_namespace(key.namespace_spelled()) {
             let why = format!("the token is not for namespace {}", key.namespace_spelled());
-            return Err(self.denied(Code::Scope, verb, &key.to_string(), why));
+            let about = About { what: &what, agent: Some(agent) };
+            return Err(self.denied(Code::Scope, verb, about, why));
         }
         Ok(listed.entry)
     }
@@ -140,18 +162,19 @@ impl Caller {
         self.token.namespaces.is_empty() || self.token.namespaces.iter().any(|n| n == namespace)
     }
 
-    fn role(&self, role: Role, verb: &'static str, what: &str) -> Result<(), Fault> {
+    fn role(&self, role: Role, verb: &'static str, about: About<'_>) -> Result<(), Fault> {
         if self.token.role >= role {
             return Ok(());
         }
         let why = format!("{verb} needs {role}, the token is for a {}", self.token.role);
-        Err(self.denied(Code::Role, verb, what, why))
+        Err(self.denied(Code::Role, verb, about, why))
     }
 
     /// A no, which goes to the audit unless it was only about reading.
-    fn denied(&self, code: Code, verb: &'static str, what: &str, why: String) -> Fault {
+    fn denied(&self, code: Code, verb: &'static str, about: About<'_>, why: String) -> Fault {
         if !verb.ends_with(".get") {
-            let deed = Deed { detail: why.clone(), ..self.deed(verb, what) };
+            let agent = about.agent.map(str::to_owned);
+            let deed = Deed { detail: why.clone(), agent, ..self.deed(verb, about.what) };
             let state = self.state.clone();
             tokio::spawn(async move {
                 state.audit.enter(deed, Outcome::Denied).await;

@@ -88,7 +88,17 @@ pub(super) fn key_of(segments: &Segments) -> Result<ObjectKey, Fault> {
 /// The object, which must be there.
 pub(super) fn find(state: &State, entry: &RosterEntry, key: &ObjectKey) -> Result<Found, Fault> {
     let found = state.views.fleet.get(entry, key);
-    found.ok_or_else(|| Code::NoObject.because(format!("{key} at {}", entry.name)))
+    found.ok_or_else(|| {
+        let why = format!("{key} at {}", entry.name);
+        let seen = state.views.fleet.seen(&entry.name, &key.record_key());
+        let held = seen.as_ref().and_then(|s| s.says()).filter(|s| s.message.starts_with("held"));
+        match held {
+            Some(seen) => Code::NoObject
+                .because(format!("{why} is wanted by nobody, and still there ({})", seen.message))
+                .hint("see it with --at-agent at that agent"),
+            None => Code::NoObject.because(why),
+        }
+    })
 }
 
 async fn read(

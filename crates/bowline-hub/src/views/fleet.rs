@@ -146,19 +146,30 @@ impl Fleet {
             counts.healthy += u64::from(seen.health == Health::Healthy);
             counts.degraded += u64::from(seen.health == Health::Degraded);
         }
-        counts.held = self.held(entry);
+        counts.held = self.held(entry).len() as u64;
         counts
     }
 
-    /// How many objects an agent holds back though nobody wants them: a person is asked.
-    fn held(&self, entry: &RosterEntry) -> u64 {
+    /// How many objects that the hub wants of an agent it has not reported on as they are now.
+    pub(crate) fn unseen(&self, entry: &RosterEntry) -> u64 {
+        let wanted = self.list(entry, "", usize::MAX).into_iter().filter(|f| f.owner == Owner::Hub);
+        let unseen = wanted.filter(|found| {
+            let seen = found.seen.as_ref().and_then(|s| s.says());
+            seen.is_none_or(|seen| seen.of.rev != found.wanted.rev)
+        });
+        unseen.count() as u64
+    }
+
+    /// The objects that an agent holds back though nobody wants them, and what it says of each: a
+    /// person is asked. What they are is known at the agent only.
+    pub(crate) fn held(&self, entry: &RosterEntry) -> Vec<(Key, Arc<Told<Observed>>)> {
         let fleet = self.0.read();
-        let Some(objects) = fleet.get(&entry.name) else { return 0 };
+        let Some(objects) = fleet.get(&entry.name) else { return vec![] };
         let held = objects.observed.iter().filter(|(key, seen)| {
             !objects.of(owner_of(entry, key)).contains_key(*key)
                 && seen.says().is_some_and(|s| s.message.starts_with("held"))
         });
-        held.count() as u64
+        held.map(|(key, seen)| (key.clone(), seen.clone())).collect()
     }
 
     /// An agent is no longer in the roster.

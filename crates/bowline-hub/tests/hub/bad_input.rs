@@ -104,6 +104,9 @@ async fn oversized_and_malformed_requests_are_refused_and_the_hub_goes_on() {
     let large = vec![b'x'; (2 << 20) + 1];
     let (status, body) = raw::call(hub, admin, "PUT", "/kv/large", &large).await;
     assert_eq!((status, code_of(&body).as_str()), (413, "BL-0113"));
+    // A client that is still sending gets the answer, not a broken pipe.
+    let much = Bytes::from(vec![b'x'; 3 << 20]);
+    assert_eq!(code(stage.admin.kv_put("large", much, None).await), "BL-0113");
     let fits_no_commit = vec![b'x'; (1 << 20) + 1];
     let (status, body) = raw::call(hub, admin, "PUT", "/kv/large", &fits_no_commit).await;
     assert_eq!((status, code_of(&body).as_str()), (413, "BL-0136"));

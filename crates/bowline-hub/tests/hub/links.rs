@@ -146,6 +146,9 @@ async fn what_is_known_of_an_agent_that_is_away_survives_a_restart() {
     assert_eq!(away.version, there.version);
     assert!(away.lag.is_some(), "{away:?}");
     assert!(away.last_contact >= there.last_contact, "{away:?}");
+    stage.admin.create_object("alpha", &config_map("late", "web", "1")).await.unwrap();
+    let lacks = stage.admin.agent("alpha").await.unwrap();
+    assert_eq!(lacks.lag.map(|lag| lag.down), Some(1), "what it lacks is counted");
     // The file is a courtesy: without it nothing is known, and all goes on.
     std::fs::remove_file(stage.dir.path().join("contacts.json")).unwrap();
     stage.admin.remove_agent("alpha").await.unwrap();

@@ -1,14 +1,15 @@
 //! Audit, tokens, certificates, shelves, backups, health.
 
+use bowline_client::Expect;
 use bowline_client::api::{
     AuditEntry, AuditQuery, Level, Outcome, PkiRotate, Role, ShelfState, TokenCreate,
 };
 use bowline_identity::AgentDir;
-use bowline_resources::Mode;
-use bowline_types::Verdict;
+use bowline_resources::{Mode, Observed, Of, observed_shelf};
+use bowline_types::{Item, Verdict};
 use bytes::Bytes;
 
-use crate::agent::{connected, dialer, join, renew};
+use crate::agent::{connected, dialer, join, now, renew};
 use crate::raw;
 use crate::stage::{Stage, client, code, config_map, eventually};
 
@@ -79,6 +80,16 @@ async fn a_denied_change_is_in_the_audit() {
     })
     .await;
     assert_eq!((entry.outcome, entry.who.as_str()), (Outcome::Denied, "somebody"));
+    let key = config_map("a", "web", "1").key();
+    stage.create_agent("alpha", Mode::Managed).await;
+    assert_eq!(code(viewer.delete_object("alpha", &key, Expect::Any).await), "BL-0103");
+    let entry = eventually("the object's entry", async || {
+        let verb = Some("object.delete".into());
+        let found = stage.admin.audit(&AuditQuery { verb, ..Default::default() }).await.unwrap();
+        found.items.into_iter().next()
+    })
+    .await;
+    assert_eq!((entry.what, entry.agent), (key.to_string(), Some("alpha".into())));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -210,11 +221,13 @@ async fn shelves_status_and_doctor_tell_how_it_stands() {
     assert!(shelves.iter().filter(|s| s.own).all(|s| s.state == ShelfState::Ready));
     let status = stage.admin.status().await.unwrap();
     assert!(status.ready && status.agents == 1 && status.connected == 0);
-    assert!(status.store.unwrap().bytes > 0);
+    let store = status.store.unwrap();
+    assert_eq!((store.engine.as_str(), store.format), ("sqlite", bowline_store::FORMAT));
+    assert!(store.bytes > 0);
     let doctor = stage.admin.doctor().await.unwrap();
-    let away = doctor.findings.iter().find(|f| f.about == "link").unwrap();
-    assert_eq!(away.level, Level::Warning);
-    assert!(away.what.contains("alpha"));
+    let warns = |f: &&bowline_client::api::Finding| f.about == "link" && f.level != Level::Ok;
+    let new = doctor.findings.iter().find(warns).unwrap();
+    assert!(new.what.contains("alpha"));
     for path in ["/debug/shelves", "/debug/links"] {
         let head = format!(
             "GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\nconnection: close\r\n\r\n",
@@ -244,6 +257,50 @@ async fn a_backup_can_be_restored() {
     let left = std::fs::read_dir(stage.dir.path()).unwrap();
     let left = left.filter(|f| f.as_ref().unwrap().file_name().to_string_lossy().contains("tmp"));
     assert_eq!(left.count(), 0, "nothing is left behind");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_that_an_agent_holds_are_named_where_a_person_looks() {
+    let (stage, home) = (Stage::new().await, tempfile::tempdir().unwrap());
+    let agent = connected(&stage, home.path(), Mode::Managed).await;
+    let key = config_map("kept", "web", "1").key();
+    let mut observed = Observed::new(Of { uid: "u".into(), rev: 1 }, now());
+    observed.message = "held: 9 of 10 objects are absent".into();
+    let item = Item::put(key.record_key(), observed.encode());
+    let shelf = observed_shelf(&agent.name);
+    agent.handle.write(&shelf, vec![], vec![item]).await.unwrap();
+    let asked = eventually("the question", async || {
+        let shelves = stage.admin.shelves().await.unwrap().items;
+        shelves.into_iter().find(|s| s.id == "hub/desired@alpha").unwrap().question
+    })
+    .await;
+    assert!(asked.starts_with("1 objects"), "{asked}");
+    let said = format!("{:?}", stage.admin.doctor().await.unwrap());
+    assert!(said.contains(&key.to_string()), "{said}");
+    let missing = stage.admin.object("alpha", &key).await.unwrap_err();
+    assert!(missing.to_string().contains("held: 9 of 10"), "{missing}");
+    assert_eq!(code(stage.admin.discard_shelf("hub/desired@alpha").await), "BL-0139");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_that_cannot_be_connected_are_not_said_to_be() {
+    let (stage, home) = (Stage::new().await, tempfile::tempdir().unwrap());
+    let _agent = connected(&stage, home.path(), Mode::Managed).await;
+    stage.create_agent("beta", Mode::Managed).await;
+    let said = async || {
+        let doctor = stage.admin.doctor().await.unwrap();
+        doctor.findings.into_iter().filter(|f| f.about == "link").collect::<Vec<_>>()
+    };
+    let new = eventually("it is connected", async || {
+        let said = said().await;
+        (said[0].what == "the one agent is connected").then_some(said)
+    })
+    .await;
+    assert!(new[1].hint.as_ref().unwrap().contains("bowline join-token beta"), "{new:?}");
+    stage.admin.revoke_agent("alpha", "lost").await.unwrap();
+    let revoked = said().await;
+    assert_eq!(revoked[0].what, "no agents that could be connected", "{revoked:?}");
+    assert_eq!(revoked[2].what, "revoked, and kept out: alpha", "{revoked:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,7 +10,7 @@ use crate::Error;
 use crate::sqlite::check;
 
 /// The layout that this version writes.
-pub(crate) const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 2;
 /// "Bowl": marks the file as ours.
 pub(crate) const APPLICATION: i32 = 0x426f_776c;
 

@@ -66,7 +66,11 @@ pub(crate) fn one(state: &State, listed: &Listed, lag: Option<Lag>) -> AgentView
             true => Some(Time(clock::now())),
             false => since.or_else(|| known.as_ref().map(|k| Time(k.at))),
         },
-        lag: lag.or_else(|| known.and_then(|k| k.lag)),
+        // What it lacks goes on growing; how much it has to tell, only it knows.
+        lag: lag.or_else(|| {
+            let last = known.and_then(|k| k.lag)?;
+            Some(Lag { down: last.down.max(state.views.fleet.unseen(entry)), up: last.up })
+        }),
         version: version.filter(|v| !v.is_empty()),
         transport: link.as_ref().filter(|_| connected).map(LinkState::transport),
         objects: state.views.fleet.counts(entry),

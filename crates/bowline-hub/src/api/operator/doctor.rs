@@ -54,28 +54,52 @@ fn finding(level: Level, about: &str, what: String) -> Finding {
 }
 
 fn agents(state: &State) -> Vec<Finding> {
-    let (mut away, mut waiting) = (vec![], vec![]);
+    let (mut away, mut waiting, mut new, mut revoked) = (vec![], vec![], vec![], vec![]);
     let all = state.views.roster.after(None);
     for listed in &all {
         let entry = &listed.entry;
+        let name = || entry.name.to_string();
         let up = state.views.links.get(&entry.name).is_some_and(|l| l.handle.is_some());
-        if !up && entry.revoked.is_none() {
-            away.push(entry.name.to_string());
+        match (entry.revoked.is_some(), entry.certificate.is_some()) {
+            (true, _) => revoked.push(name()),
+            (false, false) => new.push(name()),
+            (false, true) if !up => away.push(name()),
+            (false, true) => {}
         }
         if let Some(mode) = entry.changing {
             let why = listed.waiting.as_deref().unwrap_or("it has just begun");
             waiting.push(format!("{} becomes {mode}: {why}", entry.name));
         }
     }
-    let link = if away.is_empty() {
-        finding(Level::Ok, "link", format!("all {} agents are connected", all.len()))
-    } else {
-        let what = format!("{} of {} agents are away: {}", away.len(), all.len(), some(&away));
-        let hint = Some("look at the agent's log, and at its way to the hub".into());
-        Finding { hint, ..finding(Level::Warning, "link", what) }
-    };
+    let mut found = vec![link(&away, all.len() - new.len() - revoked.len())];
+    if !new.is_empty() {
+        let hint = format!("`bowline join-token {}`, then start it with that token", new[0]);
+        let what = format!("in the roster, and never joined: {}", some(&new));
+        found.push(Finding { hint: Some(hint), ..finding(Level::Warning, "link", what) });
+    }
+    if !revoked.is_empty() {
+        let hint = "`bowline join-token` lets one in again; `bowline agents remove` forgets it";
+        let what = format!("revoked, and kept out: {}", some(&revoked));
+        found.push(Finding { hint: Some(hint.into()), ..finding(Level::Ok, "link", what) });
+    }
     let waiting = waiting.into_iter().take(NAMED).map(|w| finding(Level::Warning, "mode", w));
-    std::iter::once(link).chain(waiting).collect()
+    found.extend(waiting);
+    found
+}
+
+/// Whether those that can be connected are.
+fn link(away: &[String], all: usize) -> Finding {
+    if away.is_empty() {
+        let what = match all {
+            0 => "no agents that could be connected".to_owned(),
+            1 => "the one agent is connected".to_owned(),
+            all => format!("all {all} agents are connected"),
+        };
+        return finding(Level::Ok, "link", what);
+    }
+    let what = format!("{} of {all} agents are away: {}", away.len(), some(away));
+    let hint = Some("look at the agent's log, and at its way to the hub".into());
+    Finding { hint, ..finding(Level::Warning, "link", what) }
 }
 
 async fn lag(state: &State) -> Finding {
@@ -171,16 +195,21 @@ fn files(state: &State) -> Vec<Finding> {
 fn held(state: &State) -> Vec<Finding> {
     let holding = state.views.roster.after(None).into_iter().filter_map(|listed| {
         let entry = &listed.entry;
-        let held = state.views.fleet.counts(entry).held;
+        let held = state.views.fleet.held(entry);
         let shelf = bowline_resources::desired_shelf(&entry.name, entry.mode.owner());
-        (held > 0).then(|| Finding {
+        (!held.is_empty()).then(|| Finding {
             hint: Some(format!(
                 "put them back, or let them go with `bowline shelf approve {shelf}`"
             )),
             ..finding(
                 Level::Error,
                 "objects",
-                format!("{held} at {} are absent from {shelf} and held", entry.name),
+                format!(
+                    "{} at {} are absent from {shelf} and held: {}",
+                    held.len(),
+                    entry.name,
+                    some(&held.iter().map(|(key, _)| key.to_string()).collect::<Vec<_>>()),
+                ),
             )
         })
     });

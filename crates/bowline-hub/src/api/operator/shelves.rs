@@ -1,5 +1,6 @@
 //! Shelves and copies, and a person's word on those that have stopped.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
@@ -7,6 +8,7 @@ use axum::extract::State as Shared;
 use axum::response::Response;
 use axum::routing::{get, post};
 use bowline_client::api::{Approval, Approved, List, Role, ShelfState, ShelfView};
+use bowline_resources::desired_shelf;
 use bowline_sync::{Node, ShelfReport, Status};
 use bowline_types::{NodeId, ShelfId};
 use http::StatusCode;
@@ -104,9 +106,29 @@ async fn views(state: &State) -> Result<Vec<ShelfView>, Fault> {
     Ok(views.await?)
 }
 
+/// The same, with what agents ask about the objects of each shelf.
+async fn asking(state: &State) -> Result<Vec<ShelfView>, Fault> {
+    let (mut views, held) = (views(state).await?, held(state));
+    for view in &mut views {
+        view.question = view.question.take().or_else(|| held.get(&view.id).cloned());
+    }
+    Ok(views)
+}
+
+/// What a person is asked about objects that a shelf lacks and that its agent has, by shelf.
+fn held(state: &State) -> BTreeMap<String, String> {
+    let asks = "objects that are there are absent from it, and held: approve lets them go";
+    let of = |listed: crate::views::roster::Listed| {
+        let held = state.views.fleet.held(&listed.entry).len();
+        let shelf = desired_shelf(&listed.entry.name, listed.entry.mode.owner());
+        (held > 0).then(|| (shelf.to_string(), format!("{held} {asks}")))
+    };
+    state.views.roster.after(None).into_iter().filter_map(of).collect()
+}
+
 async fn list(caller: Caller, Shared(state): Shared<Arc<State>>) -> Result<Response, Fault> {
     caller.fleet(Role::Viewer, "shelf.get", "")?;
-    Ok(json(StatusCode::OK, &List::of(views(&state).await?)))
+    Ok(json(StatusCode::OK, &List::of(asking(&state).await?)))
 }
 
 async fn find(state: &State, owner: &str, name: &str) -> Result<(ShelfId, ShelfView), Fault> {
@@ -122,8 +144,10 @@ async fn read(
     Shared(state): Shared<Arc<State>>,
     At((owner, name)): At<(String, String)>,
 ) -> Result<Response, Fault> {
-    caller.fleet(Role::Viewer, "shelf.get", &name)?;
-    Ok(json(StatusCode::OK, &find(&state, &owner, &name).await?.1))
+    let id = format!("{owner}/{name}");
+    caller.fleet(Role::Viewer, "shelf.get", &id)?;
+    let view = asking(&state).await?.into_iter().find(|v| v.id == id);
+    Ok(json(StatusCode::OK, &view.ok_or_else(|| Code::NoShelf.because(format!("{id:?}")))?))
 }
 
 async fn adopt(

@@ -62,8 +62,8 @@ async fn read(caller: Caller, Shared(state): Shared<Arc<State>>) -> Result<Respo
         ready: state.ready.load(Ordering::Acquire),
         store: Some(StoreStatus {
             engine: "sqlite".into(),
-            // The store does not tell its format's number; 0 is none of them.
-            format: 0,
+            // An older file was brought to this one when it was opened.
+            format: bowline_store::FORMAT,
             bytes,
             shelves,
             records,

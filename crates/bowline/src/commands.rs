@@ -124,7 +124,12 @@ impl Cli {
 
     /// Reads a command line.
     pub fn read(args: &[OsString]) -> Result<Self, clap::Error> {
-        Self::from_arg_matches(&Self::definition().try_get_matches_from(args)?)
+        let matches = Self::definition().try_get_matches_from(args).map_err(|error| {
+            // A usage line would show what the environment sets as if it had to be given.
+            let plain = || without_env(Self::definition()).try_get_matches_from(args).err();
+            if error.use_stderr() { plain().unwrap_or(error) } else { error }
+        })?;
+        Self::from_arg_matches(&matches)
     }
 
     /// Runs the command.
@@ -174,6 +179,11 @@ impl Cli {
             Command::Completion(completion) => completion.run(),
         }
     }
+}
+
+fn without_env(command: clap::Command) -> clap::Command {
+    let unset = |arg: clap::Arg| arg.env(clap::builder::Resettable::Reset);
+    command.mut_args(unset).mut_subcommands(without_env)
 }
 
 impl Command {

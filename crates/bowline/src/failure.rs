@@ -33,7 +33,7 @@ pub struct Failure {
 }
 
 /// What to do about a port that is taken; the error names the address.
-const BUSY: &str =
+pub(crate) const BUSY: &str =
     "another process listens there: end it, or choose another address (--help has a flag for each)";
 
 /// What commands return.

@@ -75,7 +75,11 @@ impl Agent {
 async fn serve(settings: config::Agent) -> Outcome {
     let mut signals = Signals::new()?;
     let telemetry = telemetry::start(&settings.telemetry)?;
-    let agent = Running::start(options(&settings)?).await.map_err(failed)?;
+    let agent = Running::start(options(&settings)?).await.map_err(|error| {
+        let metrics = ("--metrics", settings.metrics);
+        let ports = [("--api", settings.api), metrics, ("--health", settings.health)];
+        role::flagged(failed(error), &ports)
+    })?;
     if settings.join.is_some() {
         listed(&agent).await;
     }

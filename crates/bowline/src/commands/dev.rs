@@ -57,7 +57,9 @@ impl Dev {
             ..config::Hub::default()
         };
         let telemetry = telemetry::start(&settings.telemetry)?;
-        let hub = hub::start(&settings, None, false).await?;
+        let ports = [("--listen", self.listen), ("--api", self.api)];
+        let started = hub::start(&settings, None, false).await;
+        let hub = started.map_err(|failure| role::flagged(failure, &ports))?;
         let context = self.context(data, &hub)?;
         let client = client(&context)?;
         let mut agents = vec![];

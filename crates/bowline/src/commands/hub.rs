@@ -71,7 +71,15 @@ fn read(path: &Path) -> Outcome<String> {
 async fn serve(settings: config::Hub, ca: Option<String>, accept_loss: bool) -> Outcome {
     let mut signals = Signals::new()?;
     let telemetry = telemetry::start(&settings.telemetry)?;
-    let hub = start(&settings, ca, accept_loss).await?;
+    let hub = start(&settings, ca, accept_loss).await.map_err(|failure| {
+        let (metrics, health) = (("--metrics", settings.metrics), ("--health", settings.health));
+        let ports = [("--listen", settings.listen), ("--api", settings.api), metrics, health];
+        role::flagged(failure, &ports)
+    })?;
+    if hub.first_token.is_some() {
+        let file = settings.data.join("config.yaml");
+        print::note(&format!("the first token, for everything, is in {}\n", file.display()));
+    }
     let at = hub.addresses;
     print::out(&format!("ready: hub for agents on {}, API on https://{}\n", at.agents, at.api))?;
     signals.until_drain(|| hub.reload()).await;

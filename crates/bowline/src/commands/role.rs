@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::fmt::writer::OptionalWriter;
 
-use crate::config::{Layers, Loaded, Log, LogFormat, Role};
-use crate::failure::{Failure, Outcome, chain};
+use crate::config::{Layers, Listen, Loaded, Log, LogFormat, Role};
+use crate::failure::{BUSY, Failure, Outcome, chain};
 use crate::print;
 
 /// Flags of every role.
@@ -92,6 +92,23 @@ pub(super) fn log(settings: &Log) -> Outcome {
     Ok(())
 }
 
+/// The same failure; where a port is taken, with the flag that chooses another.
+pub(super) fn flagged(failure: Failure, flags: &[(&str, Listen)]) -> Failure {
+    if failure.hint.as_deref() != Some(BUSY) {
+        return failure;
+    }
+    let named = |listen: &Listen| {
+        let address = listen.to_string();
+        failure.message.split_whitespace().any(|word| word.trim_end_matches(':') == address)
+    };
+    match flags.iter().find(|(_, listen)| named(listen)) {
+        Some((flag, _)) => failure.hint(format!(
+            "another process listens there: end it, or choose another address with {flag}"
+        )),
+        None => failure,
+    }
+}
+
 /// Set when nothing more is worth a line.
 static HUSHED: AtomicBool = AtomicBool::new(false);
 
@@ -152,4 +169,22 @@ pub(super) fn open_files() {
     limit.current = limit.maximum;
     // The soft limit is only ever raised to the hard one.
     let _refused = setrlimit(Resource::Nofile, limit);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_port_names_its_flag() {
+        let busy = |address: &str| {
+            Failure::new(format!("listening on {address}: address in use")).hint(BUSY)
+        };
+        let at = |text: &str| text.parse::<Listen>().unwrap();
+        let flags = [("--listen", at("127.0.0.1:80")), ("--api", at("127.0.0.1:8080"))];
+        let told = |address: &str| flagged(busy(address), &flags).hint.unwrap();
+        assert!(told("127.0.0.1:8080").ends_with("with --api"));
+        assert!(told("127.0.0.1:80").ends_with("with --listen"));
+        assert_eq!(told("127.0.0.1:1"), BUSY);
+    }
 }

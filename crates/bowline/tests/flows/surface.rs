@@ -219,6 +219,10 @@ fn an_agent_is_found_by_its_folder() {
     stage.until("the key is there", || {
         run(&["--at-agent", "kv", "get", "greeting"]).stdout == b"hello"
     });
+    let mut usage = std::process::Command::new(env!("CARGO_BIN_EXE_bowline"));
+    let usage = usage.env("BOWLINE_DATA", stage.path("a1")).args(["kv", "put"]).output().unwrap();
+    let told = String::from_utf8_lossy(&usage.stderr).into_owned();
+    assert!(told.contains("<KEY> <VALUE>") && !told.contains("--data"), "{told}");
     let hubless = run(&["kv", "list"]);
     let told = String::from_utf8_lossy(&hubless.stderr).into_owned();
     assert!(told.contains("--at-agent"), "{told}");

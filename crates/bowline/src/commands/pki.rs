@@ -84,9 +84,23 @@ fn show(pki: &PkiView, output: Output) -> Outcome {
         ]);
     }
     print::out(&table.render(print::colour()))?;
-    let mut names = pki.hub.names.clone();
-    let mut seen = std::collections::BTreeSet::new();
-    names.retain(|name| seen.insert(name.clone()));
-    let (names, ends) = (names.join(", "), pki.hub.not_after);
+    let (names, ends) = (once_each(&pki.hub.names).join(", "), pki.hub.not_after);
     print::out(&format!("\nhub certificate for {names}, until {ends}\n"))
+}
+
+/// The names in their order, those that are there twice once: --san may repeat what is always in.
+fn once_each(names: &[String]) -> Vec<&str> {
+    let mut seen = std::collections::BTreeSet::new();
+    names.iter().map(String::as_str).filter(|name| seen.insert(*name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_told_once() {
+        let names = ["b", "a", "b"].map(str::to_owned);
+        assert_eq!(once_each(&names), ["b", "a"]);
+    }
 }

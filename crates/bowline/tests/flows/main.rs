@@ -6,6 +6,7 @@
 mod bench;
 mod stage;
 mod surface;
+mod words;
 
 use stage::Stage;
 
@@ -172,7 +173,9 @@ fn a_hub_restored_from_an_old_backup_deletes_nothing_and_asks() {
     let file = stage.write("late", "v1");
     let refused = stage.run(&["apply", "--agent", "m1", "-f", &file]);
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success() && told.contains("adopt"), "{told}");
+    assert_eq!(refused.status.code(), Some(1), "the hub was reached: {told}");
+    assert!(told.contains("adopt") && told.contains("late.yaml, document 1"), "{told}");
+    assert_eq!(told.matches("has stopped").count(), 1, "{told}");
     stage.ok(&["kv", "put", "x", "y"]);
     stage.ok(&["shelf", "adopt", "hub/desired@m1"]);
     stage.healthy("m1", "new", "v1");

@@ -22,7 +22,7 @@ pub(crate) struct Role {
 }
 
 impl Role {
-    fn start(args: &[&str], log: &Path) -> Self {
+    pub(crate) fn start(args: &[&str], log: &Path) -> Self {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_bowline"))
             .args(args)

@@ -15,5 +15,6 @@ mod modes;
 mod operator;
 mod raw;
 mod revocation;
+mod rotation;
 mod stage;
 mod traces;

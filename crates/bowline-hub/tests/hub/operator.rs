@@ -1,15 +1,13 @@
 //! Audit, tokens, certificates, shelves, backups, health.
 
 use bowline_client::Expect;
-use bowline_client::api::{
-    AuditEntry, AuditQuery, Level, Outcome, PkiRotate, Role, ShelfState, TokenCreate,
-};
-use bowline_identity::AgentDir;
+use bowline_client::api::{AuditEntry, AuditQuery, Level, Outcome, Role, ShelfState, TokenCreate};
+use bowline_hub::{Hub, HubOptions};
 use bowline_resources::{Mode, Observed, Of, observed_shelf};
 use bowline_types::{Item, Verdict};
 use bytes::Bytes;
 
-use crate::agent::{connected, dialer, join, now, renew};
+use crate::agent::{connected, kv, now};
 use crate::raw;
 use crate::stage::{Stage, client, code, config_map, eventually};
 
@@ -134,84 +132,6 @@ async fn tokens_are_made_listed_and_taken_back_but_not_the_last_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ca_is_rotated_in_three_steps() {
-    let stage = Stage::new().await;
-    let before = stage.admin.pki().await.unwrap();
-    assert_eq!(before.authorities.len(), 1);
-    let announced = stage.admin.rotate_pki(&PkiRotate::default()).await.unwrap();
-    assert_eq!(announced.authorities.len(), 2);
-    assert!(announced.authorities[0].signing);
-    let again = stage.admin.rotate_pki(&PkiRotate::default()).await;
-    assert_eq!(code(again), "BL-0138");
-    let (status, _) = raw::call(&stage.hub, &stage.token, "POST", "/pki/promote", b"").await;
-    assert_eq!(status, 200);
-    let switched = client(&stage.hub, &stage.token).pki().await.unwrap();
-    assert_ne!(switched.authorities[0].fingerprint, before.authorities[0].fingerprint);
-    let (status, _) = raw::call(&stage.hub, &stage.token, "POST", "/pki/retire", b"").await;
-    assert_eq!(status, 200);
-    assert_eq!(client(&stage.hub, &stage.token).pki().await.unwrap().authorities.len(), 1);
-    let fresh = Stage { admin: client(&stage.hub, &stage.token), ..stage };
-    let fresh = fresh.restart().await;
-    assert_eq!(
-        fresh.admin.pki().await.unwrap().authorities[0].fingerprint,
-        switched.authorities[0].fingerprint
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_old_ca_stays_until_every_agent_has_shown_a_certificate_by_the_new_one() {
-    let (stage, home) = (Stage::new().await, tempfile::tempdir().unwrap());
-    let agent = connected(&stage, home.path(), Mode::Managed).await;
-    let agents = async |stage: &Stage| -> Vec<u64> {
-        let pki = client(&stage.hub, &stage.token).pki().await.unwrap();
-        assert!(pki.authorities.iter().all(|a| a.subject.starts_with("bowline ")), "{pki:?}");
-        pki.authorities.iter().map(|a| a.agents).collect()
-    };
-    stage.admin.rotate_pki(&PkiRotate::default()).await.unwrap();
-    assert_eq!(agents(&stage).await, [1, 0]);
-    let call = async |stage: &Stage, step: &str, body: &[u8]| {
-        raw::call(&stage.hub, &stage.token, "POST", &format!("/pki/{step}"), body).await
-    };
-    assert_eq!(call(&stage, "promote", b"").await.0, 200);
-    assert_eq!(agents(&stage).await, [0, 1], "it still shows the old CA's");
-    let (status, said) = call(&stage, "retire", b"").await;
-    assert_eq!(status, 409, "{said}");
-    assert!(said.contains("BL-0145") && said.contains("alpha"), "{said}");
-    let doctor = client(&stage.hub, &stage.token).doctor().await.unwrap();
-    let warns = |f: &&bowline_client::api::Finding| f.what.contains("by the new CA yet: alpha");
-    assert!(doctor.findings.iter().any(|f| warns(&f)), "{doctor:?}");
-
-    // Granted is not yet shown; shown is remembered over a restart.
-    let before = AgentDir::open(home.path().join("pki")).unwrap().identity().unwrap().unwrap();
-    renew(home.path(), &agent, &stage).await;
-    assert_eq!(agents(&stage).await, [0, 1]);
-    dialer(home.path(), stage.hub.addresses.agents.port()).ping().await.unwrap();
-    assert_eq!(agents(&stage).await, [1, 0]);
-    drop(agent);
-    let stage = stage.restart_anew().await;
-    assert_eq!(agents(&stage).await, [1, 0]);
-    assert_eq!(call(&stage, "retire", b"{}").await.0, 200);
-    let after = AgentDir::open(home.path().join("pki")).unwrap().identity().unwrap().unwrap();
-    assert_ne!(before.pair.chain()[1], after.pair.chain()[1]);
-    dialer(home.path(), stage.hub.addresses.agents.port()).dial().await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_is_away_holds_up_a_rotation_unless_it_is_forced() {
-    let (stage, home) = (Stage::new().await, tempfile::tempdir().unwrap());
-    join(home.path(), &stage.join_token("alpha", Mode::Managed).await).await.unwrap();
-    stage.admin.rotate_pki(&PkiRotate::default()).await.unwrap();
-    for step in ["promote", "retire"] {
-        let path = format!("/pki/{step}");
-        let (status, said) = raw::call(&stage.hub, &stage.token, "POST", &path, b"").await;
-        assert_eq!(status, 409, "{said}");
-        assert!(said.contains("BL-0145"), "{said}");
-        let forced = raw::call(&stage.hub, &stage.token, "POST", &path, br#"{"force":true}"#).await;
-        assert_eq!(forced.0, 200, "{}", forced.1);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn shelves_status_and_doctor_tell_how_it_stands() {
     let stage = Stage::new().await;
     stage.create_agent("alpha", Mode::Managed).await;
@@ -257,6 +177,61 @@ async fn a_backup_can_be_restored() {
     let left = std::fs::read_dir(stage.dir.path()).unwrap();
     let left = left.filter(|f| f.as_ref().unwrap().file_name().to_string_lossy().contains("tmp"));
     assert_eq!(left.count(), 0, "nothing is left behind");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_adopted_shelf_has_what_was_taken_back_when_the_answer_comes() {
+    let (stage, home) = (Stage::new().await, tempfile::tempdir().unwrap());
+    let agent = connected(&stage, home.path(), Mode::Managed).await;
+    let port = stage.hub.addresses.agents;
+    let has = async |key: &str| {
+        let held = agent.handle.read(&kv()).await.unwrap();
+        held.is_some_and(|read| read.records.iter().any(|r| r.key.as_str() == key)).then_some(())
+    };
+    stage.admin.kv_put("old", Bytes::from("1"), None).await.unwrap();
+    eventually("the agent has it", async || has("old").await).await;
+    let (token, dir) = (stage.token, stage.dir);
+    stage.hub.drain().await;
+    let copy = tempfile::tempdir().unwrap();
+    let old = copy.path().join("old");
+    let copied = std::process::Command::new("cp").arg("-a").args([dir.path(), &old]).status();
+    assert!(copied.unwrap().success());
+    let start = async |dir: &std::path::Path| {
+        let mut options = HubOptions::new(dir);
+        (options.agents, options.accept_loss) = (port, true);
+        Hub::start(options).await.unwrap()
+    };
+    let hub = start(dir.path()).await;
+    agent.connect().await.unwrap();
+    client(&hub, &token).kv_put("new", Bytes::from("1"), None).await.unwrap();
+    eventually("the agent has it", async || has("new").await).await;
+    hub.drain().await;
+
+    let hub = start(&old).await;
+    let admin = client(&hub, &token);
+    // Comes again whenever it is sent away, as agents do.
+    let again = async {
+        loop {
+            if let Ok(link) = agent.connect().await {
+                link.await.unwrap();
+            }
+        }
+    };
+    let adopted = async {
+        eventually("the proof", async || {
+            let shelves = admin.shelves().await.unwrap().items;
+            let kv = shelves.into_iter().find(|s| s.id == "hub/kv").unwrap();
+            (kv.state == ShelfState::Stopped).then_some(())
+        })
+        .await;
+        let view = admin.adopt_shelf("hub/kv").await.unwrap();
+        assert_eq!(view.state, ShelfState::Ready, "{view:?}");
+        assert_eq!(admin.kv_get("new").await.unwrap().value, "1");
+    };
+    tokio::select! {
+        () = adopted => {}
+        () = again => {}
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

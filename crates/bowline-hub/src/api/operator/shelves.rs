@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::State as Shared;
@@ -23,6 +24,9 @@ use crate::audit::Deed;
 use crate::problem::{Code, Fault};
 use crate::state::State;
 use crate::views::links::LinkState;
+
+/// How often a shelf that adopts is looked at.
+const AGAIN: Duration = Duration::from_millis(50);
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let view = json!({
@@ -190,7 +194,31 @@ async fn decide(
         Ok(handle.with(|_| ()).await?)
     };
     change(state, caller.deed(verb, id.to_string()), work).await?;
+    if verb == "shelf.adopt" {
+        return Ok(json(StatusCode::OK, &adopted(state, &view).await?));
+    }
     Ok(json(StatusCode::OK, &find(state, owner, name).await?.1))
+}
+
+/// The shelf once it has taken back what a peer holds. For that, peers are told to come again; one
+/// that takes its time is not waited for.
+async fn adopted(state: &State, before: &ShelfView) -> Result<ShelfView, Fault> {
+    let began = Instant::now();
+    loop {
+        let now = views(state).await?.into_iter().find(|v| v.id == before.id);
+        let now = now.ok_or_else(|| Code::NoShelf.because(&before.id))?;
+        let moved = (now.rev, &now.term) != (before.rev, &before.term);
+        if moved && now.state == ShelfState::Ready {
+            return Ok(now);
+        }
+        if began.elapsed() >= state.patience {
+            let waits = "adopting goes on when an agent that holds it is connected again, mostly \
+                         within a minute; then its rev in `bowline shelf list` is another";
+            let question = Some(waits.to_owned());
+            return Ok(ShelfView { state: ShelfState::Adopting, question, ..now });
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
 }
 
 /// A person's word to the agent whose objects a `desired` shelf is about.

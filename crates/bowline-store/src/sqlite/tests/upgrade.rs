@@ -81,7 +81,7 @@ fn a_file_of_format_1_is_brought_up_to_date() {
         store.close().unwrap();
         let mut store = Sqlite::open(dir.path()).unwrap();
         assert_eq!(store.image().unwrap(), model, "seed {seed}, after more writes");
-        assert_eq!(schema::format(&store.db, &store.path).unwrap(), schema::FORMAT);
+        assert_eq!(schema::format(&store.db, &store.path).unwrap(), FORMAT);
     }
 }
 

@@ -95,7 +95,10 @@ impl Watch {
         let lost = match self.try_next().await {
             Ok(Some(event)) => {
                 self.failures = 0;
-                self.query.since = Some(event.cursor.clone());
+                // Parts of the present state have none: half of it is worth nothing.
+                if !event.cursor.is_empty() {
+                    self.query.since = Some(event.cursor.clone());
+                }
                 // What came first has come; from here on only what is new.
                 self.query.initial &= !matches!(event.what, crate::api::What::Ready);
                 return Ok(WatchItem::Event(Box::new(event)));
@@ -106,10 +109,6 @@ impl Watch {
         };
         self.events = None;
         self.failures += 1;
-        if self.query.initial {
-            // Half of the present state is worth nothing: begin again.
-            self.query.since = None;
-        }
         Ok(WatchItem::Lost(lost))
     }
 

@@ -11,6 +11,7 @@ use axum::http::HeaderMap;
 use axum::response::sse::{Event as Sse, KeepAlive};
 use axum::response::{IntoResponse, Response, Sse as SseResponse};
 use bowline_client::api::{Event, EventQuery, Time, Verb, What};
+use bowline_resources::ObjectKey;
 use futures_util::stream;
 use tokio::sync::watch;
 
@@ -111,22 +112,25 @@ impl Tail {
 
     fn reset(&mut self) {
         self.at = self.api.world.news.last();
-        self.push(What::Reset);
+        self.part(What::Reset);
         self.present();
     }
 
-    /// The present state, then `ready`.
+    /// The present state, then `ready`. None but the last has an id: a reader that comes back amid
+    /// them has seen a part, and must begin again.
     fn present(&mut self) {
         if self.objects {
             let keys = keys(&self.api.world.state());
             for key in keys {
-                self.tell_object(About::Object(key), false);
+                if let Some(what) = self.object(key, false) {
+                    self.part(what);
+                }
             }
         }
         if self.kv {
             for entry in self.api.kv.list(&self.prefix, None, usize::MAX) {
                 let (verb, key) = (Verb::Put, entry.key.clone());
-                self.push(What::Kv { verb, key, entry: Some(entry) });
+                self.part(What::Kv { verb, key, entry: Some(entry) });
             }
         }
         self.push(What::Ready);
@@ -134,7 +138,10 @@ impl Tail {
 
     fn tell(&mut self, about: &About) {
         match about {
-            About::Object(_) if self.objects => self.tell_object(about.clone(), true),
+            About::Object(key) if self.objects => {
+                let what = self.object(key.clone(), true);
+                what.into_iter().for_each(|what| self.push(what));
+            }
             About::Kv(key) if self.kv && key.starts_with(&self.prefix) => {
                 let entry = self.api.kv.get(key);
                 let verb = if entry.is_some() { Verb::Put } else { Verb::Gone };
@@ -144,33 +151,38 @@ impl Tail {
         }
     }
 
-    /// Tells an object as it is now; with `gone`, also that it is not there, or no longer matches.
-    fn tell_object(&mut self, about: About, gone: bool) {
-        let About::Object(key) = about else { return };
+    /// An object as it is now; with `gone`, also that it is not there, or no longer matches.
+    fn object(&self, key: ObjectKey, gone: bool) -> Option<What> {
         if !self.filter.may_match(&key) {
-            return;
+            return None;
         }
         let view = view(&self.api, &self.api.world.state(), &key);
         let object = view.filter(|v| self.filter.matches(v)).map(Box::new);
         let verb = if object.is_some() { Verb::Put } else { Verb::Gone };
-        if verb == Verb::Put || gone {
-            let agent = self.api.shelves.me.to_string();
-            self.push(What::Object { verb, agent, key, object });
-        }
+        let agent = self.api.shelves.me.to_string();
+        (verb == Verb::Put || gone).then_some(What::Object { verb, agent, key, object })
     }
 
     fn push(&mut self, what: What) {
-        let name = match &what {
-            What::Object { .. } => "object",
-            What::Agent { .. } => "agent",
-            What::Kv { .. } => "kv",
-            What::Audit { .. } => "audit",
-            What::Reset => "reset",
-            What::Ready => "ready",
-        };
         let cursor = self.api.world.news.cursor(self.at);
-        let event = Event { cursor: cursor.clone(), time: Time(wall()), what };
-        let data = serde_json::to_string(&event).expect("plain data with text keys always encodes");
-        self.ready.push_back(Sse::default().event(name).id(cursor).data(data));
+        self.ready.push_back(sse(cursor.clone(), what).id(cursor));
     }
+
+    fn part(&mut self, what: What) {
+        self.ready.push_back(sse(String::new(), what));
+    }
+}
+
+fn sse(cursor: String, what: What) -> Sse {
+    let name = match &what {
+        What::Object { .. } => "object",
+        What::Agent { .. } => "agent",
+        What::Kv { .. } => "kv",
+        What::Audit { .. } => "audit",
+        What::Reset => "reset",
+        What::Ready => "ready",
+    };
+    let event = Event { cursor, time: Time(wall()), what };
+    let data = serde_json::to_string(&event).expect("plain data with text keys always encodes");
+    Sse::default().event(name).data(data)
 }

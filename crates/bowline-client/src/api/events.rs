@@ -14,7 +14,8 @@ use super::{AgentView, AuditEntry, KvEntry, ObjectView, Time};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
-    /// Go on after this one by giving it as `since`.
+    /// Go on after this one by giving it as `since`. Parts of the present state have none: who was
+    /// cut off amid them asks again as before.
     pub cursor: String,
     /// When it happened.
     pub time: Time,

@@ -213,6 +213,20 @@ async fn a_watch_goes_on_after_its_last_event() {
     assert!(seen[1].starts_with("GET /api/v1/events?since=5"), "{}", seen[1]);
 }
 
+const PART: &str = "event: reset\ndata: {\"cursor\":\"\",\"time\":\"2026-01-01T00:00:00Z\",\"kind\":\"reset\"}\n\n";
+
+#[tokio::test]
+async fn a_watch_that_is_cut_off_amid_the_present_state_asks_for_it_again() {
+    let (server, seen) = serve_broken(|_| PART).await;
+    let since = Some("3".to_owned());
+    let mut watch = client(&server).watch(EventQuery { since, ..EventQuery::default() });
+    assert_eq!(event(&mut watch).await.what, What::Reset);
+    assert!(matches!(watch.next().await.unwrap(), WatchItem::Lost(_)));
+    assert_eq!(event(&mut watch).await.what, What::Reset);
+    let seen = seen.lock().unwrap();
+    assert!(seen[1].starts_with("GET /api/v1/events?since=3"), "{}", seen[1]);
+}
+
 #[tokio::test]
 async fn a_refused_watch_ends() {
     let (server, _) = serve(|_| reply(403, "{\"title\":\"forbidden\",\"code\":\"BL-0403\"}")).await;

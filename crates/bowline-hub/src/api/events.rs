@@ -182,24 +182,27 @@ impl Watcher {
 
     /// The cursor was too old: the reader forgets what it knows.
     async fn start_over(&self) -> Result<u64, Over> {
-        self.event(self.state.views.ring.last(), clock::now(), What::Reset).await?;
+        self.part(clock::now(), What::Reset).await?;
         self.present().await
     }
 
-    /// Sends the present state, then `ready`; says from where on there is news.
+    /// Sends the present state, then `ready`; says from where on there is news. None but the last
+    /// has an id: a reader that comes back amid them has seen a part, and must begin again.
     async fn present(&self) -> Result<u64, Over> {
         let (number, now) = (self.state.views.ring.last(), clock::now());
         if self.kinds.agent {
             for listed in self.state.views.roster.after(None) {
                 let name = listed.entry.name.clone();
-                self.rendered(number, now, &Mark::Agent(name)).await?;
+                if let Some(what) = self.render(&Mark::Agent(name)).await {
+                    self.part(now, what).await?;
+                }
             }
         }
         if self.kinds.object {
-            self.objects(number, now).await?;
+            self.objects(now).await?;
         }
         if self.kinds.kv {
-            self.keys(number, now).await?;
+            self.keys(now).await?;
         }
         self.event(number, now, What::Ready).await?;
         Ok(number)
@@ -227,19 +230,15 @@ impl Watcher {
     }
 
     async fn event(&self, number: u64, at: Wall, what: What) -> Result<(), Over> {
-        let kind = match &what {
-            What::Object { .. } => "object",
-            What::Agent { .. } => "agent",
-            What::Kv { .. } => "kv",
-            What::Audit { .. } => "audit",
-            What::Reset => "reset",
-            What::Ready => "ready",
-        };
         let cursor = self.state.views.ring.cursor(number);
-        let event = Event { cursor, time: Time(at), what };
-        let data = serde_json::to_string(&event).map_err(|_| Over)?;
-        let text = format!("id: {}\nevent: {kind}\ndata: {data}\n\n", event.cursor);
-        self.send(text.into()).await
+        let id = format!("id: {cursor}\n");
+        self.send((id + &text(Event { cursor, time: Time(at), what })?).into()).await
+    }
+
+    /// A part of the present state, with no id to go on from.
+    pub(super) async fn part(&self, at: Wall, what: What) -> Result<(), Over> {
+        let event = Event { cursor: String::new(), time: Time(at), what };
+        self.send(text(event)?.into()).await
     }
 
     async fn send(&self, piece: Bytes) -> Result<(), Over> {
@@ -248,4 +247,18 @@ impl Watcher {
             () = self.state.ending.cancelled() => Err(Over),
         }
     }
+}
+
+/// An event as it stands in the stream, but for its id.
+fn text(event: Event) -> Result<String, Over> {
+    let kind = match &event.what {
+        What::Object { .. } => "object",
+        What::Agent { .. } => "agent",
+        What::Kv { .. } => "kv",
+        What::Audit { .. } => "audit",
+        What::Reset => "reset",
+        What::Ready => "ready",
+    };
+    let data = serde_json::to_string(&event).map_err(|_| Over)?;
+    Ok(format!("event: {kind}\ndata: {data}\n\n"))
 }

@@ -86,21 +86,14 @@ impl Dev {
     }
 
     fn context(&self, data: &Path, hub: &Hub) -> Outcome<Context> {
-        let known = File::read(&data.join("config.yaml"))?;
-        let token = known.pick(Some("dev")).and_then(|c| c.token.clone());
-        let token = hub.first_token.clone().or(token).ok_or_else(|| {
-            Failure::new(format!("the token in {}/config.yaml is gone", data.display()))
-                .hint("remove the folder to begin anew")
-        })?;
         let context = Context {
             name: "dev".into(),
             server: format!("https://localhost:{}", hub.addresses.api.port()),
             ca: Some(hub.trust()),
-            token: Some(token),
+            token: hub::token(&data.join("hub"))?,
             agents: BTreeMap::new(),
             ..Context::default()
         };
-        // At once: the first token is nowhere else.
         write(data, context.clone())?;
         Ok(context)
     }

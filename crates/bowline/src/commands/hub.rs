@@ -15,6 +15,9 @@ use crate::failure::{Failure, Outcome};
 use crate::print;
 use crate::quantity::Size;
 
+/// How a hub's own context is called, in the file in its folder.
+const CONTEXT: &str = "hub";
+
 /// Run a hub
 #[derive(Args, Debug)]
 pub(super) struct Hub {
@@ -88,7 +91,13 @@ async fn serve(settings: config::Hub, ca: Option<String>, accept_loss: bool) -> 
     Ok(())
 }
 
-/// Starts a hub and writes its context file.
+/// The token for everything that is in a hub's folder.
+pub(super) fn token(data: &Path) -> Outcome<Option<String>> {
+    let contexts = File::read(&data.join("config.yaml"))?;
+    Ok(contexts.pick(Some(CONTEXT)).and_then(|c| c.token.clone()))
+}
+
+/// Starts a hub and writes its context file, with a token for everything.
 pub(super) async fn start(
     settings: &config::Hub,
     ca: Option<String>,
@@ -110,16 +119,19 @@ pub(super) async fn start(
     options.flow.window = size(settings.limits.in_flight_per_link);
     options.flow.total = size(settings.limits.in_flight);
     options.requests_per_second = settings.limits.requests_per_second;
+    let file = settings.data.join("config.yaml");
+    let mut contexts = File::read(&file)?;
+    let known = contexts.pick(Some(CONTEXT)).and_then(|c| c.token.clone());
+    // The first start may have ended before its token was written down, and it is nowhere else.
+    // Whoever owns this folder owns the CA: a token for everything gives them nothing new.
+    options.new_admin = known.is_none();
     let hub = Running::start(options).await.map_err(|e| match e.hint() {
         Some(hint) => Failure::of(&e).hint(hint),
         None => Failure::of(&e),
     })?;
     let host = host(settings);
-    let file = settings.data.join("config.yaml");
-    let mut contexts = File::read(&file)?;
-    let known = contexts.pick(Some("hub")).and_then(|c| c.token.clone());
     contexts.set(Context {
-        name: "hub".into(),
+        name: CONTEXT.into(),
         server: format!("https://{host}:{}", hub.addresses.api.port()),
         ca: Some(hub.trust()),
         token: hub.first_token.clone().or(known),

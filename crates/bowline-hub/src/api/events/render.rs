@@ -73,7 +73,7 @@ impl Watcher {
     }
 
     /// Sends every object that matches.
-    pub(super) async fn objects(&self, number: u64, now: Wall) -> Result<(), Over> {
+    pub(super) async fn objects(&self, now: Wall) -> Result<(), Over> {
         let mut from = (None, String::new());
         loop {
             let page = pick(&self.state, &self.caller, &self.selection, from, CHUNK);
@@ -83,13 +83,13 @@ impl Watcher {
                 let (agent, key) = (view.agent.clone(), view.key.clone());
                 let object = Some(Box::new(view));
                 let what = What::Object { verb: Verb::Put, agent, key, object };
-                self.event(number, now, what).await?;
+                self.part(now, what).await?;
             }
         }
     }
 
     /// Sends every key that matches.
-    pub(super) async fn keys(&self, number: u64, now: Wall) -> Result<(), Over> {
+    pub(super) async fn keys(&self, now: Wall) -> Result<(), Over> {
         let mut from: Option<String> = None;
         loop {
             let page = self.state.views.kv.list(&self.prefix, from.as_deref(), CHUNK);
@@ -98,7 +98,7 @@ impl Watcher {
             for record in &page {
                 let entry = entry(record, self.caller.reveals());
                 let key = record.key.to_string();
-                self.event(number, now, What::Kv { verb: Verb::Put, key, entry }).await?;
+                self.part(now, What::Kv { verb: Verb::Put, key, entry }).await?;
             }
         }
     }

@@ -75,3 +75,11 @@ fn two_hundred_seeds_hold() {
     // A simulator that checks nothing would hold too.
     assert!(tally.checks > 10_000 && tally.promised > 5000 && tally.judged > 1000, "{tally:?}");
 }
+
+#[test]
+fn schedules_that_once_broke_something_hold() {
+    for script in [include_str!("scripts/torn_between_two_interests.script")] {
+        let schedule = Schedule::from_script(script).unwrap();
+        replay(&schedule, &mut |_| {}).unwrap();
+    }
+}

@@ -77,10 +77,21 @@ impl Taken {
         Have { main: place(&self.main).filter(|_| !self.faulty), aside: place(&self.aside) }
     }
 
-    /// Takes a slot as the disk had it.
+    /// Takes a slot as the disk had it. A batch that was torn may have left two slots of different
+    /// interests: what is read counts, and what was built aside for another interest goes.
     pub(crate) fn load(&mut self, slot: Slot, meta: Meta, copy: Copy) {
+        let differs = meta.interest != self.interest;
+        if differs && slot == Slot::Aside && self.main.is_some() {
+            self.disk.aside.start = Start::Remove;
+            return;
+        }
+        if differs && slot == Slot::Main && self.aside.take().is_some() {
+            self.disk.aside = Row { start: Start::Remove, ..Row::default() };
+        }
         self.set_interest_id(meta.interest);
-        self.best = meta.best;
+        if self.best.as_ref().map(Head::tip) <= meta.best.as_ref().map(Head::tip) {
+            self.best = meta.best;
+        }
         let place = Some(copy.place.clone());
         let row = Row { place, whole_at: copy.whole_at, ..Row::default() };
         if slot == Slot::Main {

@@ -1,6 +1,6 @@
 //! Tables of what is given, what happens, and what comes of it.
 
-use bowline_types::{Body, Lineage, NodeId, Record, ShelfName, Term};
+use bowline_types::{Body, Lineage, NodeId, Prefix, Record, ShelfName, Term};
 
 use super::*;
 
@@ -135,4 +135,36 @@ fn the_disk_is_fed_like_a_late_peer() {
     let (writes, _) = t.write(&shelf, 60);
     assert_eq!((writes.len(), writes[0].puts.len(), writes[0].start), (1, 1, Start::Keep));
     assert_eq!(writes[0].meta.place.cursor.rev, 5, "the newest value of each key, once");
+}
+
+#[test]
+fn of_two_slots_with_different_interests_the_readable_one_counts() {
+    let head = head(&[(1, 9)], Some(1));
+    let some = Interest::from_iter([Prefix::new("a/").unwrap()]);
+    let place = Place { cursor: at(&head, 9), seen: at(&head, 9), part: None };
+    let slot = |interest: &Interest| {
+        let meta = Meta {
+            head: head.clone(),
+            place: place.clone(),
+            floor: 0,
+            whole_at: place.cursor,
+            interest: interest.clone(),
+            best: Some(head.clone()),
+        };
+        (meta.clone(), Copy::load(meta, []))
+    };
+    for order in [[Slot::Main, Slot::Aside], [Slot::Aside, Slot::Main]] {
+        let mut t = Taken::default();
+        for which in order {
+            let interest = if which == Slot::Main { some.clone() } else { Interest::all() };
+            let (meta, copy) = slot(&interest);
+            t.load(which, meta, copy);
+        }
+        assert_eq!(*t.interest(), some, "{order:?}");
+        assert!(t.main.is_some() && t.aside.is_none(), "{order:?}");
+        let shelf = ShelfId::new(NodeId::hub(), ShelfName::new("kv").unwrap());
+        let (writes, _) = t.write(&shelf, 100);
+        let removed = writes.iter().any(|w| w.slot == Slot::Aside && w.start == Start::Remove);
+        assert!(removed, "{order:?}: the disk forgets the other");
+    }
 }

@@ -172,7 +172,7 @@ async fn objects_that_are_held_are_listed_with_the_reason() {
             o.report.as_ref().is_some_and(|r| r.message.starts_with("held: 3 of 4"))
         };
         let names: Vec<_> = items.iter().filter(held).map(|o| o.key.name.clone()).collect();
-        (items.len() == 4).then_some(names).unwrap_or_default()
+        if items.len() == 4 { names } else { vec![] }
     };
     until("they are listed", async || held().await == ["b", "c", "d"]).await;
     let told = client(&agent).object("-", &key("b")).await.unwrap();

@@ -304,6 +304,11 @@ impl Agent {
         self.start(None);
     }
 
+    /// Starts it again, with a token.
+    pub(crate) fn join_anew(&mut self, token: &str) {
+        self.start(Some(token));
+    }
+
     /// `kill -9`.
     pub(crate) fn kill(&mut self) {
         self.role.take().unwrap().kill();

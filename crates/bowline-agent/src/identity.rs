@@ -1,19 +1,18 @@
 //! Who this agent is: joining once, renewing in time, and following files that change.
 
+mod join;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bowline_identity::{
-    AgentDir, CertFiles, ClientReload, ClientTls, HeadSigner, JoinToken, NodeKey, TrustBundle,
-    Validity, Versions, pem,
+    AgentDir, CertFiles, ClientReload, HeadSigner, JoinToken, NodeKey, TrustBundle, Validity,
+    Versions,
 };
-use bowline_types::{NodeId, Wall};
-use bowline_wire::{
-    AuthRequest, Backoff, BoxFuture, Credentials, Dialer, DialerOptions, Grant, JoinRequest,
-    Preference, ProxyRules, RenewRequest,
-};
+use bowline_types::NodeId;
+use bowline_wire::{AuthRequest, BoxFuture, Credentials, Dialer, DialerOptions, RenewRequest};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tracing::{info, warn};
@@ -21,6 +20,7 @@ use tracing::{info, warn};
 use crate::clock::wall;
 use crate::error::Error;
 use crate::options::AgentOptions;
+use join::{Way, accept, fits, join, request};
 
 /// What this agent says of itself.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -42,21 +42,6 @@ pub(crate) struct Identity {
     way: Way,
     /// Where the hub is.
     pub(crate) hubs: Vec<String>,
-}
-
-/// How to get to a hub.
-#[derive(Clone)]
-struct Way {
-    hubs: Vec<String>,
-    proxy: ProxyRules,
-    transport: Preference,
-}
-
-impl Way {
-    fn of(options: &AgentOptions) -> Self {
-        let (hubs, proxy) = (options.hubs.clone(), options.proxy.clone());
-        Self { hubs, proxy, transport: options.transport }
-    }
 }
 
 impl Identity {
@@ -237,16 +222,6 @@ pub(crate) fn is_about_certificates(error: &bowline_wire::Error) -> bool {
     }
 }
 
-/// A token that is for somebody else is not used up.
-fn fits(token: &JoinToken, name: Option<&NodeId>) -> Result<(), Error> {
-    match (&token.node, name) {
-        (Some(found), Some(wanted)) if found != wanted => {
-            Err(Error::OtherToken { wanted: wanted.clone(), found: found.clone() })
-        }
-        _ => Ok(()),
-    }
-}
-
 /// The token that was given to an agent that has joined before. It is not needed as long as the
 /// hub takes the certificate.
 fn spare_token(options: &AgentOptions, me: &NodeId) -> Result<Option<JoinToken>, Error> {
@@ -274,69 +249,6 @@ impl Credentials for ByCertificate {
         };
         Box::pin(async move { Ok(auth) })
     }
-}
-
-/// Turns a token into an identity. A hub that is away is tried again for a while; one that says no
-/// is not.
-async fn join(
-    dir: &AgentDir,
-    token: &JoinToken,
-    way: &Way,
-    name: Option<&NodeId>,
-    patience: Duration,
-) -> Result<(), Error> {
-    let path = dir.node_file();
-    let keys = dir.begin_join().map_err(|source| Error::Identity { path, source })?;
-    let nobody = token.node.clone().or_else(|| name.cloned());
-    let nobody = nobody.unwrap_or_else(|| NodeId::new("joining").expect("a fixed, valid name"));
-    let credentials = Arc::new(AuthRequest::default());
-    let mut dial = DialerOptions::new(nobody, "", credentials);
-    let own = !way.hubs.is_empty();
-    dial.hubs.clone_from(if own { &way.hubs } else { &token.hubs });
-    dial.tls = Some(ClientTls::join(token.pins.clone())?.config());
-    dial.proxy = way.proxy.clone();
-    dial.preference = way.transport;
-    dial.version = VERSION.into();
-    let dialer = Dialer::new(dial);
-    let (began, mut backoff) = (Instant::now(), Backoff::default());
-    let grant = loop {
-        let asked = JoinRequest {
-            token_id: token.id.clone(),
-            token_secret: token.secret.clone().into_bytes(),
-            csr: request(&keys.node)?,
-            head_key: keys.head.public(),
-            agent_version: VERSION.into(),
-        };
-        match dialer.join(asked).await {
-            Ok(grant) => break grant,
-            Err(error) => {
-                let refused = matches!(error, bowline_wire::Error::Refused(_));
-                if refused || began.elapsed() >= patience {
-                    return Err(Error::Join(error));
-                }
-                warn!(error = error.chain(), "not joined yet");
-                tokio::time::sleep(backoff.next_wait().max(Duration::from_millis(50))).await;
-            }
-        }
-    };
-    let name = accept(dir, &keys.node, &grant, wall())?;
-    info!(%name, "joined the fleet");
-    Ok(())
-}
-
-/// Keeps a grant, if all of it fits; says for whom it is.
-fn accept(dir: &AgentDir, key: &NodeKey, grant: &Grant, now: Wall) -> Result<NodeId, Error> {
-    let bad = |e: &dyn std::fmt::Display| Error::Grant(e.to_string());
-    let trust =
-        TrustBundle::from_pem(&pem::encode_chain(&grant.authorities)).map_err(|e| bad(&e))?;
-    let chain = pem::encode_chain(&grant.chain);
-    let identity = dir.accept(key, &chain, &trust, now).map_err(|e| bad(&e))?;
-    Ok(identity.me.node)
-}
-
-/// A request for a certificate, as it travels.
-fn request(key: &NodeKey) -> Result<Vec<u8>, Error> {
-    pem::request(&key.csr()?).map_err(|e| Error::Grant(e.to_string()))
 }
 
 fn remember(data: &Path, hubs: &[String]) {

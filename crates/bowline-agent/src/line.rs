@@ -224,3 +224,21 @@ async fn tunnels(mut requests: mpsc::Receiver<TunnelRequest>, outbound: Outbound
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bowline_wire::{Error, Refusal};
+
+    use super::*;
+
+    #[test]
+    fn advice_is_about_what_went_wrong() {
+        let said = |error: Error| advice(&error, &cause(&error));
+        let revoked = Error::Refused(Refusal::denied("BL-0302: revoked"));
+        assert!(said(revoked).contains("bowline join-token"));
+        let api = "protocol error: received message with invalid compression flag: 123";
+        let api = Error::Refused(Refusal::denied(api));
+        assert!(said(api).contains("not the port for agents"));
+        assert!(said(Error::Timeout("an answer")).contains("firewall"));
+    }
+}

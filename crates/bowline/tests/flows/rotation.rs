@@ -37,7 +37,16 @@ fn a_ca_rotation_locks_no_agent_out() {
 
 #[test]
 fn a_revoked_agent_comes_back_with_a_new_token_and_its_data() {
-    let stage = Stage::new("http2");
+    comes_back("http2");
+}
+
+#[test]
+fn a_revoked_agent_comes_back_over_websocket_too() {
+    comes_back("websocket");
+}
+
+fn comes_back(transport: &'static str) {
+    let stage = Stage::new(transport);
     let mut agent = stage.join("a1", "autonomous");
     agent.apply("web", "v1");
     stage.healthy("a1", "web", "v1");

@@ -54,7 +54,7 @@ impl HubDir {
     /// the folder is complete: what is missing later is lost, not new, and is never made anew.
     pub fn init(&self, name: &str, now: Wall) -> Result<CaSet, Error> {
         match self.ca()? {
-            Some(set) => Ok(set),
+            Some(set) => self.finish(set),
             None => self.found(Ca::create(name, now)?),
         }
     }
@@ -62,10 +62,20 @@ impl HubDir {
     /// Like [`HubDir::init`], with a CA that the operator brings along.
     pub fn init_with(&self, ca: Ca) -> Result<CaSet, Error> {
         match self.ca()? {
-            Some(set) if set.signing().cert_der() == ca.cert_der() => Ok(set),
+            Some(set) if set.signing().cert_der() == ca.cert_der() => self.finish(set),
             Some(_) => Err(Error::OtherCa),
             None => self.found(ca),
         }
+    }
+
+    /// Writes the trust bundle again if a crash kept `save_ca` from it: the CAs themselves say what
+    /// is trusted, and a CA that was retired must not stay trusted for want of the last file.
+    fn finish(&self, set: CaSet) -> Result<CaSet, Error> {
+        let bundle = set.bundle().to_pem();
+        if files::read_if_there(&self.trust_file())?.as_ref() != Some(&bundle) {
+            files::write(&self.trust_file(), bundle.as_bytes(), Access::Public)?;
+        }
+        Ok(set)
     }
 
     fn found(&self, ca: Ca) -> Result<CaSet, Error> {

@@ -46,6 +46,25 @@ fn sans() -> Vec<String> {
 }
 
 #[test]
+fn a_crash_before_the_trust_bundle_was_written_is_made_good_at_the_next_start() {
+    let (temp, dir, mut set) = hub();
+    fs::remove_file(dir.trust_file()).unwrap();
+    dir.init("test", NOW).unwrap();
+    assert_eq!(fs::read_to_string(dir.trust_file()).unwrap(), set.bundle().to_pem());
+    // The same at the end of a rotation: the old CA is gone, and the bundle still names it.
+    set.rotate("next", NOW).unwrap();
+    set.promote().unwrap();
+    let stale = set.bundle().to_pem();
+    set.retire_old().unwrap();
+    dir.save_ca(&set).unwrap();
+    fs::write(dir.trust_file(), stale).unwrap();
+    let again = HubDir::open(temp.path().join("identity")).unwrap();
+    let read = again.init("test", NOW).unwrap();
+    assert_eq!(fs::read_to_string(again.trust_file()).unwrap(), read.bundle().to_pem());
+    assert_eq!(read.bundle().certs().len(), 1, "only the CA that signs");
+}
+
+#[test]
 fn a_hub_makes_its_identity_once() {
     let (temp, dir, set) = hub();
     assert_eq!(names(&temp), ["ca.crt", "ca.pem", "head.key", "token.key"]);

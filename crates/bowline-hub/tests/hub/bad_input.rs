@@ -166,3 +166,16 @@ async fn a_token_that_asks_too_often_is_told_when_to_come_back() {
     let free = raw::exchange(&stage.hub, request(&other, "close").as_bytes()).await;
     assert!(free.starts_with("HTTP/1.1 200"), "another token is not slowed: {free}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn methods_that_somebody_makes_up_are_one_series() {
+    let stage = Stage::new().await;
+    for n in 0..20 {
+        let made_up = format!("MADE{n}UP /api/v1/agents HTTP/1.1\r\nhost: h\r\n");
+        let (status, _) =
+            raw::send(&stage.hub, format!("{made_up}connection: close\r\n\r\n").as_bytes()).await;
+        assert_eq!(status, 405);
+    }
+    let (_, page) = raw::plain(stage.hub.addresses.metrics.unwrap(), "/metrics").await;
+    assert!(page.contains("method=\"other\"") && !page.contains("MADE"));
+}

@@ -128,6 +128,11 @@ impl Caller {
             let why = format!("the token is not for agent {name}");
             return Err(self.denied(Code::Scope, verb, about, why));
         }
+        // What an admin does to an agent is done to all of its namespaces.
+        if role == Role::Admin && !self.token.namespaces.is_empty() {
+            let why = format!("the token is for some namespaces, and this is all of {name}");
+            return Err(self.denied(Code::Scope, verb, name, why));
+        }
         let listed = NodeId::new(name).ok().and_then(|n| self.state.views.roster.get(&n));
         listed.ok_or_else(|| {
             Code::NoAgent.because(format!("{name:?}")).hint("see `bowline agents list`")

@@ -304,3 +304,20 @@ async fn a_hub_reloads_its_certificates_while_it_runs() {
     stage.hub.reload().unwrap();
     assert!(client(&stage.hub, &stage.token).status().await.unwrap().ready);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_admin_of_some_namespaces_cannot_touch_a_whole_agent() {
+    let stage = Stage::new().await;
+    stage.create_agent("alpha", Mode::Managed).await;
+    let new = TokenCreate {
+        name: "web".into(),
+        role: Role::Admin,
+        agents: vec![],
+        namespaces: vec!["web".into()],
+        ttl_seconds: None,
+    };
+    let web = client(&stage.hub, &stage.admin.create_token(&new).await.unwrap().token);
+    assert_eq!(code(web.remove_agent("alpha").await), "BL-0104");
+    assert_eq!(code(web.revoke_agent("alpha", "no reason").await), "BL-0104");
+    web.create_object("alpha", &config_map("a", "web", "1")).await.unwrap();
+}

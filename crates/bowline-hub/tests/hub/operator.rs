@@ -321,3 +321,27 @@ async fn an_admin_of_some_namespaces_cannot_touch_a_whole_agent() {
     assert_eq!(code(web.revoke_agent("alpha", "no reason").await), "BL-0104");
     web.create_object("alpha", &config_map("a", "web", "1")).await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_admins_who_take_back_each_others_token_do_not_lock_everybody_out() {
+    let stage = Stage::new().await;
+    for _ in 0..10 {
+        let new = TokenCreate {
+            name: "second".into(),
+            role: Role::Admin,
+            agents: vec![],
+            namespaces: vec![],
+            ttl_seconds: None,
+        };
+        let tokens = stage.admin.tokens().await.unwrap().items;
+        let first = tokens.into_iter().find(|t| t.role == Role::Admin).unwrap();
+        let second = stage.admin.create_token(&new).await.unwrap();
+        let other = client(&stage.hub, &second.token);
+        let (one, two) =
+            tokio::join!(stage.admin.revoke_token(&second.view.id), other.revoke_token(&first.id));
+        assert!(one.is_err() || two.is_err(), "both are gone");
+        if two.is_ok() {
+            return;
+        }
+    }
+}

@@ -109,17 +109,24 @@ async fn remove(
         let limited = !t.agents.is_empty() || !t.namespaces.is_empty() || t.expires.is_some();
         t.role == Role::Admin && !limited
     };
-    let others = state.views.access.tokens();
-    if full(&entry) && !others.iter().any(|t| t.id != id && full(t)) {
-        let why = "it is the last token for everything that does not end";
-        return Err(Code::LastToken.because(why).hint("make another admin token first"));
-    }
     let key = access::key("token", &id).ok_or_else(missing)?;
-    let guard = Guard { key: key.clone(), at: Some(rev) };
+    let mut guards = vec![Guard { key: key.clone(), at: Some(rev) }];
+    if full(&entry) {
+        let others = state.views.access.tokens();
+        let other = others.iter().find(|t| t.id != id && full(t));
+        let other = other.and_then(|t| {
+            let at = Some(state.views.access.token(&t.id)?.0);
+            Some(Guard { key: access::key("token", &t.id)?, at })
+        });
+        // Two that take back each other's token at once must not both succeed.
+        guards.push(other.ok_or_else(|| {
+            let why = "it is the last token for everything that does not end";
+            Code::LastToken.because(why).hint("make another admin token first")
+        })?);
+    }
     let handle = state.handle.clone();
-    let work = async move {
-        Ok(handle.write(&shelves::access(), vec![guard], vec![Item::remove(key)]).await?)
-    };
+    let work =
+        async move { Ok(handle.write(&shelves::access(), guards, vec![Item::remove(key)]).await?) };
     change(&state, caller.deed("token.revoke", id.clone()), work).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

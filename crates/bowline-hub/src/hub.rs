@@ -12,6 +12,7 @@ use bowline_resources::roster_shelf;
 use bowline_store::{Options as StoreOptions, Sqlite};
 use bowline_types::{Cursor, Item, NodeId};
 use bowline_wire::{Incoming, Server, ServerHandle, ServerOptions};
+use futures_util::future::join_all;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -215,11 +216,7 @@ impl Hub {
                 ServerHandle::drain(server, GRACE).await;
             }
         };
-        let ports = async {
-            for port in self.ports {
-                port.drain(GRACE).await;
-            }
-        };
+        let ports = join_all(self.ports.into_iter().map(|port| port.drain(GRACE)));
         tokio::join!(agents, ports);
         drop(self.background);
         self.state.contacts.look(&self.state).await;

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -97,7 +98,11 @@ async fn connection(port: &Port, stream: TcpStream, remote: SocketAddr) {
     // Answers are small and whole: waiting for more to send only delays them.
     let _slower = stream.set_nodelay(true);
     let Some(acceptor) = &port.tls else { return serve(port, stream, remote).await };
-    match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
+    let shaken = tokio::select! {
+        shaken = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)) => shaken,
+        () = port.stop.cancelled() => return,
+    };
+    match shaken {
         Ok(Ok(stream)) => serve(port, stream, remote).await,
         Ok(Err(error)) => {
             (port.failed)();
@@ -111,7 +116,10 @@ async fn serve<S>(port: &Port, stream: S, remote: SocketAddr)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let used = Arc::new(AtomicBool::new(false));
+    let asked = used.clone();
     let service = port.router.clone().map_request(move |mut request: Request<Incoming>| {
+        asked.store(true, Ordering::Relaxed);
         request.extensions_mut().insert(ConnectInfo(remote));
         request.map(axum::body::Body::new)
     });
@@ -125,8 +133,20 @@ where
         .keep_alive_timeout(Duration::from_secs(20));
     let served = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
     let mut served = std::pin::pin!(served);
+    // A connection that asks for nothing costs a place, so it does not stay, and nobody waits for it.
+    let silent = async {
+        tokio::select! {
+            () = tokio::time::sleep(HANDSHAKE) => {}
+            () = port.stop.cancelled() => {}
+        }
+        if used.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    };
     let ended = tokio::select! {
+        biased;
         ended = served.as_mut() => ended,
+        () = silent => return,
         () = port.stop.cancelled() => {
             served.as_mut().graceful_shutdown();
             served.await

@@ -345,3 +345,18 @@ async fn two_admins_who_take_back_each_others_token_do_not_lock_everybody_out() 
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_ask_for_nothing_do_not_hold_up_the_end() {
+    let stage = Stage::new().await;
+    let at = stage.hub.addresses;
+    let mut silent = vec![];
+    for addr in [at.api, at.metrics.unwrap(), at.health.unwrap()] {
+        silent.push(tokio::net::TcpStream::connect(addr).await.unwrap());
+    }
+    // They have been accepted before one that came later is answered.
+    assert_eq!(raw::plain(at.metrics.unwrap(), "/metrics").await.0, 200);
+    assert_eq!(raw::plain(at.health.unwrap(), "/healthz").await.0, 200);
+    let limit = std::time::Duration::from_secs(8);
+    tokio::time::timeout(limit, stage.hub.drain()).await.expect("sooner than any grace ends");
+}

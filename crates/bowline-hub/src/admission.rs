@@ -109,8 +109,9 @@ impl Desk {
         // The use is on disk before anything is given for it; of two at once, one loses here.
         let again = used == entry.record;
         let cut_off = self.0.views.access.revoked_at(&entry.agent);
-        if again && used.used.as_ref().is_some_and(|used| cut_off.is_some_and(|c| c >= used.at)) {
-            // The same key may ask again for a lost answer, but not to undo a revocation.
+        if cut_off.is_some_and(|moment| moment >= entry.created) {
+            // The same key may ask again for a lost answer, but no token from before a revocation
+            // or a removal undoes it, used or not.
             return Err(unknown(join::Refusal::Used));
         }
         if !again {

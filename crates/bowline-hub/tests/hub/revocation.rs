@@ -135,3 +135,15 @@ async fn a_stranger_without_a_certificate_may_only_join() {
     let (kind, code) = refusal(bowline_wire::Dialer::new(options).dial().await);
     assert_eq!((kind, code.as_str()), (RefusalCode::Unauthenticated, "BL-0301"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_join_token_from_before_a_removal_does_not_bring_the_agent_back() {
+    let (stage, home) = (Stage::new().await, tempfile::tempdir().unwrap());
+    let token = stage.join_token("alpha", Mode::Managed).await;
+    stage.create_agent("alpha", Mode::Managed).await;
+    stage.admin.remove_agent("alpha").await.unwrap();
+    assert_eq!(refusal(join(home.path(), &token).await).1, "BL-0313");
+    assert_eq!(code(stage.admin.agent("alpha").await), "BL-0121");
+    let token = stage.join_token("alpha", Mode::Managed).await;
+    join(home.path(), &token).await.expect("a later one does");
+}

@@ -10,7 +10,7 @@ use axum::extract::State as Shared;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, post, put};
 use bowline_client::api::{AgentCreate, List, ModeChange, Revoke, Role};
-use bowline_resources::{LabelSelector, RosterEntry, roster_shelf};
+use bowline_resources::{LabelSelector, ObjectKey, RosterEntry, roster_shelf};
 use bowline_types::{Guard, Item, NodeId, Prefix};
 use http::StatusCode;
 use serde::Deserialize;
@@ -187,6 +187,13 @@ async fn mode(
     let mut entry = (*listed.entry).clone();
     if let Some(rules) = asked.rules {
         entry.rules = rules;
+        let moved = moved(&state, &listed.entry, &entry);
+        if moved > 0 {
+            let why = format!("rules: {moved} objects would change their owner, who lacks them");
+            let hint =
+                "delete them where they are owned now, and create them anew after the change";
+            return Err(Code::Invalid.because(why).hint(hint));
+        }
     }
     let entry = entry.begin_change(asked.mode).unwrap_or(entry);
     if entry == *listed.entry {
@@ -195,6 +202,14 @@ async fn mode(
     let deed = Deed { detail: asked.mode.to_string(), ..deed(&caller, "agent.mode", &name) };
     let listed = enlist(&state, deed, entry, Some(listed.rev)).await?;
     Ok(json(StatusCode::OK, &view(&state, &listed).await?))
+}
+
+/// How many objects another owner's word would count for. Rules take effect at once, without the
+/// handover of a change of mode: what the new owner does not hold would be absent. (Law 12.)
+fn moved(state: &State, before: &RosterEntry, after: &RosterEntry) -> usize {
+    let there = state.views.fleet.list(before, "", usize::MAX);
+    let keys = there.iter().filter_map(|f| Some((ObjectKey::from_record(&f.key).ok()?, f.owner)));
+    keys.filter(|(k, owner)| after.owner_of(k.namespace.as_deref(), &k.kind) != *owner).count()
 }
 
 async fn revoke(

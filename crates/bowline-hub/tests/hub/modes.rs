@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use bowline_client::Expect;
 use bowline_client::api::ModeChange;
-use bowline_resources::{Desired, Mode, Owner, desired_shelf};
+use bowline_resources::{Desired, Mode, Owner, Rule, desired_shelf};
 use bowline_types::{Item, Key};
 
 use crate::agent::{STILL_WRITING, connected, now};
@@ -163,4 +163,22 @@ async fn a_change_of_mode_can_be_called_off() {
     let view = stage.admin.change_mode("alpha", &to(Mode::Managed)).await.unwrap();
     assert_eq!((view.mode, view.changing), (Mode::Managed, None));
     stage.admin.create_object("alpha", &config_map("a", "web", "1")).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_do_not_take_objects_from_their_owner_without_a_handover() {
+    let stage = Stage::new().await;
+    stage.create_agent("alpha", Mode::Managed).await;
+    let made = stage.admin.create_object("alpha", &config_map("a", "web", "1")).await.unwrap();
+    let rule = |namespace: &str| ModeChange {
+        mode: Mode::Managed,
+        rules: Some(vec![Rule {
+            namespace: Some(namespace.into()),
+            kind: None,
+            owner: Owner::Agent,
+        }]),
+    };
+    assert_eq!(code(stage.admin.change_mode("alpha", &rule("web")).await), "BL-0116");
+    assert_eq!(stage.admin.object("alpha", &made.key).await.unwrap().rev, made.rev);
+    stage.admin.change_mode("alpha", &rule("other")).await.unwrap();
 }

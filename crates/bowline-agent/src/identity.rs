@@ -2,6 +2,7 @@
 
 mod join;
 
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,10 +57,11 @@ impl Identity {
         } else {
             let token: JoinToken = options.join.as_deref().ok_or(Error::NotJoined)?.parse()?;
             fits(&token, options.name.as_ref())?;
+            // Kept beside the identity, so that the next start needs neither token nor address; and
+            // before it, so that no crash leaves an agent that has joined and does not know where.
+            remember(&options.data, &token.hubs);
             let patience = options.join_patience;
             join(&dir, &token, &Way::of(options), options.name.as_ref(), patience).await?;
-            // Kept beside the identity, so that the next start needs neither token nor address.
-            remember(&options.data, &token.hubs);
         }
         let me = dir.identity().map_err(failed)?.ok_or(Error::NotJoined)?;
         let name = me.me.node.clone();
@@ -68,10 +70,15 @@ impl Identity {
         }
         let files = CertFiles::One(dir.node_file());
         let tls = ClientReload::open(files, dir.trust_file(), Versions::Tls13)?;
-        let hubs = match options.hubs.is_empty() {
+        let mut hubs = match options.hubs.is_empty() {
             true => recall(&options.data),
             false => options.hubs.clone(),
         };
+        if hubs.is_empty()
+            && let Some(token) = &options.join
+        {
+            hubs = token.parse::<JoinToken>()?.hubs;
+        }
         Ok(Self {
             name,
             dir,
@@ -252,7 +259,11 @@ impl Credentials for ByCertificate {
 }
 
 fn remember(data: &Path, hubs: &[String]) {
-    if let Err(error) = std::fs::write(data.join("pki").join(HUBS), hubs.join("\n")) {
+    let written = std::fs::File::create(data.join("pki").join(HUBS)).and_then(|mut file| {
+        file.write_all(hubs.join("\n").as_bytes())?;
+        file.sync_all()
+    });
+    if let Err(error) = written {
         warn!(%error, "the hub's address could not be kept: give it at the next start");
     }
 }

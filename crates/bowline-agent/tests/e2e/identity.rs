@@ -101,6 +101,28 @@ async fn an_agent_renews_at_once_when_another_ca_signs_and_shows_what_it_got() {
 }
 
 #[tokio::test]
+async fn an_agent_that_was_killed_while_it_joined_still_finds_the_hub() {
+    let temp = tempfile::tempdir().unwrap();
+    let hub = Hub::start(&temp.path().join("hub")).await;
+    let token = hub.token();
+    let mut first = options(&temp.path().join("first"), None);
+    first.join = Some(token.clone());
+    let agent = Agent::start(first).await.unwrap();
+    // Whatever becomes of a join, the address is there before the identity can be.
+    let mut refused = options(&temp.path().join("second"), None);
+    refused.join = Some(token.clone());
+    assert!(matches!(Agent::start(refused).await, Err(Error::Join(_))));
+    assert!(temp.path().join("second/pki/hubs").is_file());
+    // One that lost the address finds it in the token that let it in.
+    agent.drain(Duration::from_secs(5)).await;
+    std::fs::remove_file(temp.path().join("first/pki/hubs")).unwrap();
+    let mut again = options(&temp.path().join("first"), None);
+    again.join = Some(token);
+    let agent = Agent::start(again).await.unwrap();
+    until("the line", async || agent.is_connected()).await;
+}
+
+#[tokio::test]
 async fn the_local_api_is_for_this_machine_only() {
     let temp = tempfile::tempdir().unwrap();
     let mut open = options(temp.path(), None);

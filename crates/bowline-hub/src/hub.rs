@@ -8,7 +8,6 @@ use std::time::Duration;
 use bowline_client::api::{Outcome, Role};
 use bowline_drive::{Drive, Handle, NoDecider};
 use bowline_identity::ApiToken;
-use bowline_resources::roster_shelf;
 use bowline_store::{Options as StoreOptions, Sqlite};
 use bowline_types::{Cursor, Item, NodeId};
 use bowline_wire::{Incoming, Server, ServerHandle, ServerOptions};
@@ -30,7 +29,7 @@ use crate::pki::Pki;
 use crate::serve::{self, Served};
 use crate::state::State;
 use crate::views::{Folder, Views, Work};
-use crate::{api, clock, settle, shelves};
+use crate::{api, clear, clock, settle, shelves};
 
 /// How long requests and links may take to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -261,8 +260,8 @@ fn bracketed(host: &str) -> String {
 
 /// Follows everybody in the roster; on the first start makes a token for everything.
 async fn prepare(state: &State, new_admin: bool) -> Result<Option<String>, Error> {
-    // Answered when the folds have seen it.
-    state.handle.read(&roster_shelf()).await?;
+    clear::backups(&state.data);
+    clear::copies(state).await?;
     let listed = state.views.roster.after(None);
     tracing::info!(agents = listed.len(), "roster read");
     for listed in listed {

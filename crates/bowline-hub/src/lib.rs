@@ -8,6 +8,7 @@ mod access;
 mod admission;
 mod api;
 mod audit;
+mod clear;
 mod clock;
 mod contacts;
 mod gate;

@@ -65,6 +65,18 @@ impl State {
         entry: &RosterEntry,
         rev: Option<Rev>,
     ) -> Result<Rev, bowline_drive::Error> {
+        let _alone = match rev {
+            None => Some(self.turnstile.write().await),
+            Some(_) => None,
+        };
+        if rev.is_none() && self.views.roster.get(&entry.name).is_none() {
+            // What one of the same name left, if the hub was killed while it was removed. Opened first:
+            // what nobody opened is not removed from the disk.
+            self.handle.open(desired_shelf(&entry.name, Owner::Hub), shelves::desired_plan());
+            self.unfollow(&entry.name);
+            self.handle.with(|_| ()).await?;
+            self.views.fleet.forget(&entry.name);
+        }
         let guard = Guard { key: entry.key(), at: rev };
         let item = Item::put(entry.key(), entry.encode());
         let at = self.handle.write(&roster_shelf(), vec![guard], vec![item]).await?;

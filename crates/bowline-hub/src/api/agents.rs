@@ -162,6 +162,8 @@ async fn remove(
     let (node, rev, at) = (listed.entry.name.clone(), listed.rev, clock::now());
     let inner = state.clone();
     let work = async move {
+        // Nobody is given the name while what belongs to it goes.
+        let _alone = inner.turnstile.write().await;
         // First its certificates: a name that is given again must not let the old one in.
         inner.revoke_certificates(&node, at, "removed").await?;
         let key = RosterEntry::key_of(&node);

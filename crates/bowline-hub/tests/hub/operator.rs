@@ -1,10 +1,12 @@
 //! Audit, tokens, certificates, shelves, backups, health.
 
 use bowline_client::Expect;
-use bowline_client::api::{AuditEntry, AuditQuery, Level, Outcome, Role, ShelfState, TokenCreate};
+use bowline_client::api::{
+    AuditEntry, AuditQuery, Level, ObjectQuery, Outcome, Role, ShelfState, TokenCreate,
+};
 use bowline_hub::{Hub, HubOptions};
-use bowline_resources::{Mode, Observed, Of, observed_shelf};
-use bowline_types::{Item, Verdict};
+use bowline_resources::{Mode, Observed, Of, RosterEntry, observed_shelf, roster_shelf};
+use bowline_types::{Item, NodeId, Verdict};
 use bytes::Bytes;
 
 use crate::agent::{connected, kv, now};
@@ -306,23 +308,6 @@ async fn a_hub_reloads_its_certificates_while_it_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_admin_of_some_namespaces_cannot_touch_a_whole_agent() {
-    let stage = Stage::new().await;
-    stage.create_agent("alpha", Mode::Managed).await;
-    let new = TokenCreate {
-        name: "web".into(),
-        role: Role::Admin,
-        agents: vec![],
-        namespaces: vec!["web".into()],
-        ttl_seconds: None,
-    };
-    let web = client(&stage.hub, &stage.admin.create_token(&new).await.unwrap().token);
-    assert_eq!(code(web.remove_agent("alpha").await), "BL-0104");
-    assert_eq!(code(web.revoke_agent("alpha", "no reason").await), "BL-0104");
-    web.create_object("alpha", &config_map("a", "web", "1")).await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn two_admins_who_take_back_each_others_token_do_not_lock_everybody_out() {
     let stage = Stage::new().await;
     for _ in 0..10 {
@@ -347,6 +332,23 @@ async fn two_admins_who_take_back_each_others_token_do_not_lock_everybody_out() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_admin_of_some_namespaces_cannot_touch_a_whole_agent() {
+    let stage = Stage::new().await;
+    stage.create_agent("alpha", Mode::Managed).await;
+    let new = TokenCreate {
+        name: "web".into(),
+        role: Role::Admin,
+        agents: vec![],
+        namespaces: vec!["web".into()],
+        ttl_seconds: None,
+    };
+    let web = client(&stage.hub, &stage.admin.create_token(&new).await.unwrap().token);
+    assert_eq!(code(web.remove_agent("alpha").await), "BL-0104");
+    assert_eq!(code(web.revoke_agent("alpha", "no reason").await), "BL-0104");
+    web.create_object("alpha", &config_map("a", "web", "1")).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn connections_that_ask_for_nothing_do_not_hold_up_the_end() {
     let stage = Stage::new().await;
     let at = stage.hub.addresses;
@@ -359,4 +361,28 @@ async fn connections_that_ask_for_nothing_do_not_hold_up_the_end() {
     assert_eq!(raw::plain(at.health.unwrap(), "/healthz").await.0, 200);
     let limit = std::time::Duration::from_secs(8);
     tokio::time::timeout(limit, stage.hub.drain()).await.expect("sooner than any grace ends");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_that_was_cut_short_is_cleared_away() {
+    let stage = Stage::new().await;
+    let left = stage.dir.path().join("backup-00000000000000ff.tmp");
+    std::fs::write(&left, "half of the store, maybe with its key").unwrap();
+    let _stage = stage.restart().await;
+    assert!(!left.exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_was_removed_does_not_come_back_with_its_objects() {
+    let stage = Stage::new().await;
+    stage.create_agent("alpha", Mode::Managed).await;
+    stage.admin.create_object("alpha", &config_map("a", "web", "1")).await.unwrap();
+    // As a hub leaves it that is killed between the roster and what follows from it.
+    let key = RosterEntry::key_of(&NodeId::new("alpha").unwrap());
+    let handle = stage.hub.handle();
+    handle.write(&roster_shelf(), vec![], vec![Item::remove(key)]).await.unwrap();
+    let stage = stage.restart().await;
+    stage.create_agent("alpha", Mode::Managed).await;
+    let found = stage.admin.objects(&ObjectQuery::default()).await.unwrap();
+    assert!(found.items.is_empty(), "{found:?}");
 }

@@ -56,7 +56,8 @@ async fn backup(
     Params(query): Params<Query>,
 ) -> Result<Response, Fault> {
     caller.fleet(Role::Admin, "backup.create", "store")?;
-    let path = state.data.join(format!("backup-{:016x}.tmp", rand::random::<u64>()));
+    let (begin, end) = crate::clear::BACKUP;
+    let path = state.data.join(format!("{begin}{:016x}{end}", rand::random::<u64>()));
     let file = Temporary(path.clone());
     let handle = state.handle.clone();
     let work = async move {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use bowline_resources::{RosterEntry, roster_shelf};
+use bowline_types::NodeId;
 
 use crate::state::State;
 
@@ -34,6 +35,10 @@ pub(crate) async fn copies(state: &State) -> Result<(), bowline_drive::Error> {
     let listed: BTreeSet<_> = listed.collect();
     let copies = state.handle.with(|node| node.taken().keys().cloned().collect::<Vec<_>>());
     for shelf in copies.await? {
+        if shelf.owner == NodeId::hub() {
+            // No hub copies a hub: whoever's store this is, nothing of it is ours to remove.
+            return Ok(());
+        }
         if !listed.contains(&RosterEntry::key_of(&shelf.owner)) {
             tracing::info!(%shelf, "removed with its agent");
             state.handle.remove(shelf);

@@ -46,6 +46,18 @@ pub enum Error {
     /// A CA is there already, and it is another one.
     #[error("the folder holds another CA already: rotate it instead")]
     OtherCa,
+    /// A hub was given an agent's folder, or the other way round: each would overwrite what the other
+    /// trusts.
+    #[error("the folder is the identity of {0}: give each role a folder of its own")]
+    OtherRole(&'static str),
+}
+
+/// Refuses a folder that holds a file of the other role's.
+fn not_of(root: &Path, file: &str, role: &'static str) -> Result<(), Error> {
+    match files::read_if_there(&root.join(file))? {
+        Some(_) => Err(Error::OtherRole(role)),
+        None => Ok(()),
+    }
 }
 
 /// Files of `root` that others than their owner can read, though they hold secrets.

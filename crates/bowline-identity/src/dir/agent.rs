@@ -6,12 +6,13 @@ use std::time::Duration;
 use bowline_types::Wall;
 use rustls::pki_types::UnixTime;
 
-use super::{Error, exposed};
+use super::hub::CA;
+use super::{Error, exposed, not_of};
 use crate::files::{self, Access};
 use crate::tls::verify_node;
 use crate::{HeadSigner, NodeKey, Pair, PeerCert, TrustBundle};
 
-const NODE: &str = "node.pem";
+pub(super) const NODE: &str = "node.pem";
 const TRUST: &str = "ca.crt";
 const HEAD: &str = "head.key";
 const JOIN: &str = "join.key";
@@ -47,6 +48,7 @@ impl AgentDir {
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, Error> {
         let root = root.into();
         files::make_dir(&root)?;
+        not_of(&root, CA, "a hub")?;
         Ok(Self { root })
     }
 

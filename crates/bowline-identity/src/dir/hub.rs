@@ -7,13 +7,13 @@ use std::time::Duration;
 use bowline_types::Wall;
 use tracing::{info, warn};
 
-use super::agent::head_signer_or_new;
-use super::{Error, exposed};
+use super::agent::{NODE, head_signer_or_new};
+use super::{Error, exposed, not_of};
 use crate::cert::host_names;
 use crate::files::{self, Access};
 use crate::{Ca, CaSet, HeadSigner, Pair, Phase, TokenSigner, TrustBundle};
 
-const CA: &str = "ca.pem";
+pub(super) const CA: &str = "ca.pem";
 const CA_NEXT: &str = "ca-next.pem";
 const CA_OLD: &str = "ca-old.crt";
 const TRUST: &str = "ca.crt";
@@ -33,6 +33,7 @@ impl HubDir {
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, Error> {
         let root = root.into();
         files::make_dir(&root)?;
+        not_of(&root, NODE, "an agent")?;
         Ok(Self { root })
     }
 

@@ -65,6 +65,18 @@ fn a_crash_before_the_trust_bundle_was_written_is_made_good_at_the_next_start() 
 }
 
 #[test]
+fn neither_role_takes_the_folder_of_the_other() {
+    let (temp, _, set) = hub();
+    let wrong = AgentDir::open(temp.path().join("identity")).unwrap_err();
+    assert!(matches!(wrong, Error::OtherRole("a hub")), "{wrong:?}");
+    let (temp, dir) = agent();
+    let keys = dir.begin_join().unwrap();
+    dir.accept(&keys.node, &sign(&set, &keys.node, NOW), &set.bundle(), NOW).unwrap();
+    let wrong = HubDir::open(temp.path().join("identity")).unwrap_err();
+    assert!(matches!(wrong, Error::OtherRole("an agent")), "{wrong:?}");
+}
+
+#[test]
 fn a_hub_makes_its_identity_once() {
     let (temp, dir, set) = hub();
     assert_eq!(names(&temp), ["ca.crt", "ca.pem", "head.key", "token.key"]);

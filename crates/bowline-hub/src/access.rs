@@ -80,6 +80,19 @@ pub(crate) struct RotationEntry {
     pub(crate) since: Wall,
     /// How long each step lasts, in seconds.
     pub(crate) overlap: u64,
+    /// Which step is next.
+    #[serde(default)]
+    pub(crate) next: Option<NextStep>,
+}
+
+/// A step of a CA rotation that is to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum NextStep {
+    /// The announced CA begins to sign.
+    Promote,
+    /// The old CA is no longer trusted.
+    Retire,
 }
 
 /// Where an entry is kept.

@@ -15,6 +15,7 @@ use bowline_identity::{
 use bowline_types::{NodeId, Wall};
 use parking_lot::{Mutex, RwLock};
 
+use crate::access::NextStep;
 use crate::options::Error;
 
 /// The hub's certificates, keys and trust.
@@ -195,6 +196,15 @@ impl Pki {
             Phase::Steady => "steady",
             Phase::Announced { .. } => "announced",
             Phase::Switched { .. } => "switched",
+        }
+    }
+
+    /// The step that a rotation takes next; none: there is no rotation.
+    pub(crate) fn next_step(&self) -> Option<NextStep> {
+        match self.set.lock().phase() {
+            Phase::Steady => None,
+            Phase::Announced { .. } => Some(NextStep::Promote),
+            Phase::Switched { .. } => Some(NextStep::Retire),
         }
     }
 

@@ -131,7 +131,7 @@ impl Caller {
         // What an admin does to an agent is done to all of its namespaces.
         if role == Role::Admin && !self.token.namespaces.is_empty() {
             let why = format!("the token is for some namespaces, and this is all of {name}");
-            return Err(self.denied(Code::Scope, verb, name, why));
+            return Err(self.denied(Code::Scope, verb, about, why));
         }
         let listed = NodeId::new(name).ok().and_then(|n| self.state.views.roster.get(&n));
         listed.ok_or_else(|| {

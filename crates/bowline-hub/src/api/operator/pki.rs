@@ -16,7 +16,7 @@ use super::super::caller::Caller;
 use super::super::input::Json;
 use super::super::openapi::Doc;
 use super::super::{Routes, change, json};
-use crate::access::{self, RotationEntry};
+use crate::access::{self, NextStep, RotationEntry};
 use crate::audit::Deed;
 use crate::clock;
 use crate::issuers;
@@ -71,7 +71,8 @@ async fn rotate(
     Json(asked): Json<PkiRotate>,
 ) -> Result<Response, Fault> {
     let now = clock::now();
-    let rotation = RotationEntry { since: now, overlap: asked.overlap_seconds };
+    let (overlap, next) = (asked.overlap_seconds, Some(NextStep::Promote));
+    let rotation = RotationEntry { since: now, overlap, next };
     let step = move |set: &mut CaSet| set.rotate("bowline", now);
     take(&caller, &state, "pki.rotate", Some(rotation), None, step).await
 }
@@ -89,7 +90,8 @@ async fn promote(
     Json(asked): Json<Step>,
 ) -> Result<Response, Fault> {
     let rotation = state.views.access.rotation();
-    let rotation = rotation.map(|r| RotationEntry { since: clock::now(), ..r });
+    let rotation =
+        rotation.map(|r| RotationEntry { since: clock::now(), next: Some(NextStep::Retire), ..r });
     let check = Check { phase: "announced", force: asked.force };
     take(&caller, &state, "pki.promote", rotation, Some(check), CaSet::promote).await
 }

@@ -15,13 +15,27 @@ use bowline_resources::ObjectKey;
 use futures_util::stream;
 use tokio::sync::watch;
 
-use super::objects::{Filter, keys, view};
+use super::objects::{Filter, keys_after, view};
 use super::{Api, Code, Fault, Shared};
 use crate::clock::wall;
 use crate::news::{About, Since};
 
 /// How often something is said, so that a dead line is told from a quiet one.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// How much of the present state is made ready at a time: a watcher that does not read, and any number
+/// of them, must not cost the whole state each.
+const CHUNK: usize = 128;
+
+/// How far the present state has been told.
+enum Walk {
+    /// Objects after this one; none: from the first.
+    Objects(Option<ObjectKey>),
+    /// Keys after this one; none: from the first.
+    Kv(Option<String>),
+    /// All of it.
+    Done,
+}
 
 /// One watcher.
 struct Tail {
@@ -32,6 +46,7 @@ struct Tail {
     prefix: String,
     /// The last change that was told.
     at: u64,
+    walk: Walk,
     woken: watch::Receiver<u64>,
     ready: VecDeque<Sse>,
 }
@@ -74,6 +89,7 @@ impl Tail {
             kv: has("kv"),
             prefix: query.prefix.clone().unwrap_or_default(),
             ready: VecDeque::new(),
+            walk: Walk::Done,
             api,
         };
         match since.map(|since| tail.api.world.news.number(since)) {
@@ -90,6 +106,10 @@ impl Tail {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
+            }
+            if !matches!(self.walk, Walk::Done) {
+                self.walk_on();
+                continue;
             }
             match self.api.world.news.since(self.at) {
                 Since::These(items) if !items.is_empty() => {
@@ -117,23 +137,44 @@ impl Tail {
     }
 
     /// The present state, then `ready`. None but the last has an id: a reader that comes back amid
-    /// them has seen a part, and must begin again.
+    /// them has seen a part, and must begin again. What changes meanwhile is told again after it.
     fn present(&mut self) {
-        if self.objects {
-            let keys = keys(&self.api.world.state());
-            for key in keys {
-                if let Some(what) = self.object(key, false) {
-                    self.part(what);
+        self.walk = Walk::Objects(None);
+    }
+
+    /// Tells the next few things of the present state.
+    fn walk_on(&mut self) {
+        self.walk = match std::mem::replace(&mut self.walk, Walk::Done) {
+            Walk::Objects(after) if self.objects => {
+                let keys = keys_after(&self.api.world.state(), after.as_ref(), CHUNK);
+                let last = keys.last().cloned();
+                for key in keys {
+                    if let Some(what) = self.object(key, false) {
+                        self.part(what);
+                    }
+                }
+                last.map_or(Walk::Kv(None), |last| Walk::Objects(Some(last)))
+            }
+            Walk::Objects(_) => Walk::Kv(None),
+            Walk::Kv(after) if self.kv => {
+                let entries = self.api.kv.list(&self.prefix, after.as_deref(), CHUNK);
+                let last = entries.last().map(|entry| entry.key.clone());
+                for entry in entries {
+                    let (verb, key) = (Verb::Put, entry.key.clone());
+                    self.part(What::Kv { verb, key, entry: Some(entry) });
+                }
+                match last {
+                    Some(last) => Walk::Kv(Some(last)),
+                    None => self.walked(),
                 }
             }
-        }
-        if self.kv {
-            for entry in self.api.kv.list(&self.prefix, None, usize::MAX) {
-                let (verb, key) = (Verb::Put, entry.key.clone());
-                self.part(What::Kv { verb, key, entry: Some(entry) });
-            }
-        }
+            Walk::Kv(_) | Walk::Done => self.walked(),
+        };
+    }
+
+    fn walked(&mut self) -> Walk {
         self.push(What::Ready);
+        Walk::Done
     }
 
     fn tell(&mut self, about: &About) {

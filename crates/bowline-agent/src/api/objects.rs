@@ -1,5 +1,8 @@
 //! Objects: read always, written where this agent's own word counts.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
@@ -100,14 +103,25 @@ pub(super) fn view(api: &Api, state: &world::State, key: &ObjectKey) -> Option<O
 
 /// Every object that counts or is held, by key.
 pub(super) fn keys(state: &world::State) -> Vec<ObjectKey> {
-    let wanted: std::collections::BTreeSet<_> = state.hub.keys().chain(state.own.keys()).collect();
+    let wanted: BTreeSet<_> = state.hub.keys().chain(state.own.keys()).collect();
     let wanted = wanted.into_iter().filter(|k| state.wanted(k).is_some());
-    wanted
-        .chain(&state.held)
-        .cloned()
-        .collect::<std::collections::BTreeSet<_>>()
-        .into_iter()
-        .collect()
+    wanted.chain(&state.held).cloned().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// The first of them after one, at most `limit`; by key.
+pub(super) fn keys_after(
+    state: &world::State,
+    after: Option<&ObjectKey>,
+    limit: usize,
+) -> Vec<ObjectKey> {
+    let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+    let of = |map: &BTreeMap<ObjectKey, _>| {
+        let keys = map.range((from, Bound::Unbounded)).map(|(key, _)| key);
+        keys.filter(|key| state.wanted(key).is_some()).take(limit).cloned().collect::<Vec<_>>()
+    };
+    let held = state.held.range((from, Bound::Unbounded)).take(limit).cloned();
+    let all: BTreeSet<_> = of(&state.hub).into_iter().chain(of(&state.own)).chain(held).collect();
+    all.into_iter().take(limit).collect()
 }
 
 pub(super) async fn list(

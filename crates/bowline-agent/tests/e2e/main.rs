@@ -4,6 +4,7 @@
 
 mod autonomy;
 mod away;
+mod events;
 mod identity;
 mod managed;
 mod operations;

@@ -43,14 +43,14 @@ impl Client {
         self.post(paths::PKI_ROTATE, rotate).await
     }
 
-    /// Lets the announced authority sign, now.
-    pub async fn promote_pki(&self) -> Result<PkiView, Error> {
-        self.post(paths::PKI_PROMOTE, &Done {}).await
+    /// Lets the announced authority sign, now; with `force` though agents have not heard of it.
+    pub async fn promote_pki(&self, force: bool) -> Result<PkiView, Error> {
+        self.post(paths::PKI_PROMOTE, &Step { force }).await
     }
 
-    /// Ends the trust in the old authority, now.
-    pub async fn retire_pki(&self) -> Result<PkiView, Error> {
-        self.post(paths::PKI_RETIRE, &Done {}).await
+    /// Ends the trust in the old authority, now; with `force` though agents have not renewed.
+    pub async fn retire_pki(&self, force: bool) -> Result<PkiView, Error> {
+        self.post(paths::PKI_RETIRE, &Step { force }).await
     }
 
     /// Takes an announced authority back.
@@ -125,4 +125,10 @@ impl Backup {
             }
         }
     }
+}
+
+/// Whether a step is taken though it locks agents out.
+#[derive(serde::Serialize)]
+struct Step {
+    force: bool,
 }

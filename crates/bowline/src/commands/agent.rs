@@ -75,13 +75,17 @@ impl Agent {
 async fn serve(settings: config::Agent) -> Outcome {
     let mut signals = Signals::new()?;
     let telemetry = telemetry::start(&settings.telemetry)?;
-    let agent = Running::start(options(&settings)?).await.map_err(|error| {
+    // Joining and the wait for the first word of the hub may take long.
+    let started = signals.unless_drained(Running::start(options(&settings)?)).await;
+    let Some(started) = started else { return Ok(()) };
+    let agent = started.map_err(|error| {
         let metrics = ("--metrics", settings.metrics);
         let ports = [("--api", settings.api), metrics, ("--health", settings.health)];
         role::flagged(failed(error), &ports)
     })?;
-    if settings.join.is_some() {
-        listed(&agent).await;
+    if settings.join.is_some() && signals.unless_drained(listed(&agent)).await.is_none() {
+        agent.drain(GRACE).await;
+        return Ok(());
     }
     remember(&settings.data, &agent)?;
     print::out(&format!("ready: agent {}, API on http://{}\n", agent.name, agent.api))?;

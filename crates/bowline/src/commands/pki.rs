@@ -35,11 +35,17 @@ enum Verb {
     },
     /// Let the announced authority sign now, without waiting for the overlap
     Promote {
+        /// Go on though agents that have not heard of it must then join anew
+        #[arg(long)]
+        force: bool,
         #[command(flatten)]
         output: Output,
     },
-    /// End the trust in the old authority now; agents that have not renewed must join anew
+    /// End the trust in the old authority now, if every agent has renewed
     Retire {
+        /// Go on though agents that have not renewed must then join anew
+        #[arg(long)]
+        force: bool,
         #[command(flatten)]
         output: Output,
     },
@@ -60,8 +66,8 @@ impl Pki {
                 let rotate = PkiRotate { overlap_seconds: overlap.0.as_secs() };
                 (client.rotate_pki(&rotate).await?, output)
             }
-            Verb::Promote { output } => (client.promote_pki().await?, output),
-            Verb::Retire { output } => (client.retire_pki().await?, output),
+            Verb::Promote { force, output } => (client.promote_pki(*force).await?, output),
+            Verb::Retire { force, output } => (client.retire_pki(*force).await?, output),
             Verb::Abandon { output } => (client.abandon_pki().await?, output),
         };
         connection.trust(&pki.bundle)?;

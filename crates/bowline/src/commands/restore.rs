@@ -34,7 +34,7 @@ impl Restore {
             print::note(&format!(
                 "warning: it holds secrets, and not the key that they are sealed with ({name}); it \
                  does not open without it\nhint: put the seal.key of the old store at {}, or restore \
-                 again with --seal-key FILE\n",
+                 into an empty folder with --seal-key FILE\n",
                 key.display()
             ));
         }

@@ -141,6 +141,14 @@ impl Signals {
         })
     }
 
+    /// What comes of `work`, or none if SIGTERM or SIGINT comes first.
+    pub(super) async fn unless_drained<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            done = work => Some(done),
+            () = drained(&mut self.term, &mut self.int) => None,
+        }
+    }
+
     /// Reloads at each SIGHUP, until SIGTERM or SIGINT says to end in good order.
     pub(super) async fn until_drain<E: std::error::Error + 'static>(
         &mut self,
@@ -149,8 +157,7 @@ impl Signals {
         loop {
             tokio::select! {
                 _ = self.hup.recv() => {}
-                _ = self.term.recv() => return,
-                _ = self.int.recv() => return,
+                () = drained(&mut self.term, &mut self.int) => return,
             }
             match reload() {
                 Ok(()) => tracing::info!("certificates read again"),
@@ -159,6 +166,13 @@ impl Signals {
                 }
             }
         }
+    }
+}
+
+async fn drained(term: &mut Signal, int: &mut Signal) {
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = int.recv() => {}
     }
 }
 

@@ -282,7 +282,7 @@ fn configure(db: &Connection, path: &Path) -> Result<(), Error> {
 
 const CACHE_KIB: i64 = 8 << 10;
 /// Where a commit checkpoints by itself, with all others waiting: far beyond [`checkpoint`].
-const CHECKPOINT_PAGES: i64 = 16 << 10;
+const CHECKPOINT_PAGES: i64 = 32 << 10;
 
 /// How many commits the file holds. Fewer than are marked: it is left as it is, log and all.
 fn remembered(db: &Connection, path: &Path, mark: &Mark, options: &Options) -> Result<u64, Error> {

@@ -13,8 +13,9 @@ use rusqlite::config::DbConfig;
 
 use super::{Options, connect};
 
-/// Bytes of records between checkpoints.
-const EVERY: usize = 4 << 20;
+/// Bytes of records between checkpoints. Seldom: a page that was written often is moved once, and
+/// the flush of the file, which commits do feel, comes rarely.
+const EVERY: usize = 16 << 20;
 
 /// When the next checkpoint is due, and who makes it.
 #[derive(Default)]

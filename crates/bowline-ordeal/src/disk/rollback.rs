@@ -139,5 +139,19 @@ async fn together_again(fleet: &Fleet, word: Word) -> Result<()> {
         Ok(())
     };
     until(what, PATIENCE, look).await?;
-    fleet.converge(strict).await.with_context(|| format!("after {word:?}"))
+    let converged =
+        async { fleet.converge(strict).await.with_context(|| format!("after {word:?}")) };
+    tokio::select! {
+        done = converged => done,
+        never = let_go(fleet) => match never {},
+    }
+}
+
+/// What was discarded is held at its agent, since it is much at once, until a person lets it go.
+async fn let_go(fleet: &Fleet) -> std::convert::Infallible {
+    loop {
+        // Refused as long as nothing is held.
+        let _nothing = fleet.at(Side::Hub).approve_shelf("hub/desired@managed").await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
 }

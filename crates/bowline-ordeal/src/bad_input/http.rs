@@ -100,10 +100,9 @@ pub(super) async fn malformed_bodies_and_paths_at_the_agent(ground: &mut Ground)
 pub(super) async fn oversized_bodies(ground: &mut Ground) -> Result<()> {
     for size in [(1 << 20) + 1, (2 << 20) + 1, 20 << 20] {
         let body = vec![b'x'; size];
-        // What fits in a request and not in a commit is for the owner to refuse: the hub does so
-        // itself, the agent says what its owner said.
+        // What fits in a request may not fit in a commit.
         let (hub, agent) = if size <= (2 << 20) {
-            ((413, "BL-0136"), (409, "BL-1142"))
+            ((413, "BL-0136"), (413, "BL-1151"))
         } else {
             ((413, "BL-0113"), (413, "BL-1106"))
         };

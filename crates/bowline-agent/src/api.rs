@@ -23,10 +23,10 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use bowline_client::Intake;
 use bowline_client::api::BASE;
 use bowline_drive::Handle;
 use bowline_types::Wall;
-use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -146,11 +146,6 @@ fn router(api: Arc<Api>) -> Router {
         .with_state(api)
 }
 
-/// The most that a body may have.
-const BODY: usize = 2 << 20;
-/// The most that is read of one that has more.
-const READ: usize = 16 << 20;
-
 /// Refuses what cannot be answered well before anything waits for it: a body that says it is too
 /// large, and a path that is no text.
 async fn sound(request: Request, next: Next) -> Response {
@@ -159,9 +154,7 @@ async fn sound(request: Request, next: Next) -> Response {
     }
     let size =
         text(request.headers(), header::CONTENT_LENGTH).and_then(|l| l.parse::<usize>().ok());
-    // Who waits for our leave, or would send without end, hears it at once.
-    let asks = request.headers().contains_key(header::EXPECT);
-    if size.is_some_and(|size| size > READ || (size > BODY && asks)) {
+    if !Intake::admits(size, request.headers().contains_key(header::EXPECT)) {
         return too_large();
     }
     let (parts, body) = request.into_parts();
@@ -172,25 +165,20 @@ async fn sound(request: Request, next: Next) -> Response {
 }
 
 fn too_large() -> Response {
-    Code::TooLarge.because(format!("a body has at most {BODY} bytes")).into_response()
+    let most = Intake::MAX;
+    Code::TooLarge.because(format!("a body has at most {most} bytes")).into_response()
 }
 
-/// A body, unless it is too large or broken. What is too large is read all the same, up to a bound:
-/// a client that still writes when the connection is closed never sees the answer.
-async fn bounded(body: axum::body::Body) -> Option<Bytes> {
-    let (mut kept, mut read) = (BytesMut::new(), 0);
-    let mut chunks = body.into_data_stream();
-    while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.ok()?;
-        read += chunk.len();
-        if read > READ {
+/// A body, unless it is too large or broken.
+async fn bounded(body: axum::body::Body) -> Option<Vec<u8>> {
+    let mut intake = Intake::default();
+    let mut pieces = body.into_data_stream();
+    while let Some(piece) = pieces.next().await {
+        if !intake.take(&piece.ok()?) {
             return None;
         }
-        if read <= BODY {
-            kept.extend_from_slice(&chunk);
-        }
     }
-    (read <= BODY).then(|| kept.freeze())
+    intake.whole()
 }
 
 /// Whether a path is UTF-8 once its escapes are read.

@@ -23,7 +23,8 @@ pub use kv::{Encoding, KvEntry, KvQuery};
 pub use objects::{Deleted, ObjectQuery, ObjectView, OperationAsked, OperationCreate, Report};
 pub use operator::{
     Approval, Approved, AuditEntry, AuditQuery, CaView, HandedOver, Handover, Outcome, PkiRotate,
-    PkiView, Role, ServerCertificate, ShelfState, ShelfView, TokenCreate, TokenCreated, TokenView,
+    PkiStep, PkiView, Role, ServerCertificate, ShelfState, ShelfView, TokenCreate, TokenCreated,
+    TokenView,
 };
 pub use problem::Problem;
 pub use status::{Doctor, Finding, Level, LinkStatus, NodeRole, Status, StoreStatus};

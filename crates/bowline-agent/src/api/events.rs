@@ -215,15 +215,7 @@ impl Tail {
 }
 
 fn sse(cursor: String, what: What) -> Sse {
-    let name = match &what {
-        What::Object { .. } => "object",
-        What::Agent { .. } => "agent",
-        What::Kv { .. } => "kv",
-        What::Audit { .. } => "audit",
-        What::Reset => "reset",
-        What::Ready => "ready",
-    };
     let event = Event { cursor, time: Time(wall()), what };
     let data = serde_json::to_string(&event).expect("plain data with text keys always encodes");
-    Sse::default().event(name).data(data)
+    Sse::default().event(event.what.kind()).data(data)
 }

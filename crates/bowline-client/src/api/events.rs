@@ -81,6 +81,20 @@ pub enum What {
     Ready,
 }
 
+impl What {
+    /// Its `kind`, which is the SSE `event:` too.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Object { .. } => "object",
+            Self::Agent { .. } => "agent",
+            Self::Kv { .. } => "kv",
+            Self::Audit { .. } => "audit",
+            Self::Reset => "reset",
+            Self::Ready => "ready",
+        }
+    }
+}
+
 /// The query of `GET /events`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -264,6 +264,14 @@ impl Default for PkiRotate {
     }
 }
 
+/// `POST /pki/promote` and `/pki/retire`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct PkiStep {
+    /// Go on though it locks agents out.
+    pub force: bool,
+}
+
 /// What a shelf is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -8,8 +8,8 @@ use hyper::body::{Body as _, Incoming};
 use super::{Call, Client};
 use crate::Error;
 use crate::api::{
-    Approved, AuditEntry, AuditQuery, Doctor, Done, List, PkiRotate, PkiView, ShelfView, Status,
-    TokenCreate, TokenCreated, TokenView, paths,
+    Approved, AuditEntry, AuditQuery, Doctor, Done, List, PkiRotate, PkiStep, PkiView, ShelfView,
+    Status, TokenCreate, TokenCreated, TokenView, paths,
 };
 
 impl Client {
@@ -45,12 +45,12 @@ impl Client {
 
     /// Lets the announced authority sign, now; with `force` though agents have not heard of it.
     pub async fn promote_pki(&self, force: bool) -> Result<PkiView, Error> {
-        self.post(paths::PKI_PROMOTE, &Step { force }).await
+        self.post(paths::PKI_PROMOTE, &PkiStep { force }).await
     }
 
     /// Ends the trust in the old authority, now; with `force` though agents have not renewed.
     pub async fn retire_pki(&self, force: bool) -> Result<PkiView, Error> {
-        self.post(paths::PKI_RETIRE, &Step { force }).await
+        self.post(paths::PKI_RETIRE, &PkiStep { force }).await
     }
 
     /// Takes an announced authority back.
@@ -125,10 +125,4 @@ impl Backup {
             }
         }
     }
-}
-
-/// Whether a step is taken though it locks agents out.
-#[derive(serde::Serialize)]
-struct Step {
-    force: bool,
 }

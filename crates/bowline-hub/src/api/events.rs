@@ -251,14 +251,7 @@ impl Watcher {
 
 /// An event as it stands in the stream, but for its id.
 fn text(event: Event) -> Result<String, Over> {
-    let kind = match &event.what {
-        What::Object { .. } => "object",
-        What::Agent { .. } => "agent",
-        What::Kv { .. } => "kv",
-        What::Audit { .. } => "audit",
-        What::Reset => "reset",
-        What::Ready => "ready",
-    };
+    let kind = event.what.kind();
     let data = serde_json::to_string(&event).map_err(|_| Over)?;
     Ok(format!("event: {kind}\ndata: {data}\n\n"))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, EXPECT, IF_MATCH, IF_NONE_MATCH};
@@ -12,12 +12,8 @@ use serde::de::DeserializeOwned;
 
 use crate::problem::{Code, Fault};
 use crate::state::State;
+use bowline_client::Intake;
 use bowline_client::api::{DEFAULT_LIMIT, MAX_LIMIT};
-
-/// The largest body of a request.
-pub(crate) const MAX_BODY: usize = 2 << 20;
-/// The most that is read of one that is larger.
-const MAX_READ: usize = 16 << 20;
 
 /// A body as it is.
 pub(crate) struct Raw(pub(crate) Bytes);
@@ -26,35 +22,23 @@ impl<S: Send + Sync> FromRequest<S> for Raw {
     type Rejection = Fault;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Fault> {
-        let large = || Code::TooLarge.because(format!("a body has at most {MAX_BODY} bytes"));
+        let most = Intake::MAX;
+        let large = || Code::TooLarge.because(format!("a body has at most {most} bytes"));
         let headers = request.headers();
         let told = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
-        // Who waits for our leave, or would send without end, hears it at once.
-        let asks = headers.contains_key(EXPECT);
-        if told.is_some_and(|told: usize| told > MAX_READ || (told > MAX_BODY && asks)) {
+        if !Intake::admits(told, headers.contains_key(EXPECT)) {
             return Err(large());
         }
-        bounded(request.into_body()).await.map(Self).ok_or_else(large)
-    }
-}
-
-/// A body, unless it is too large, or the line broke and nobody reads the answer. What is too large
-/// is read all the same, up to a bound: a client that still writes when the connection is closed
-/// never sees why.
-async fn bounded(body: axum::body::Body) -> Option<Bytes> {
-    let (mut kept, mut read) = (BytesMut::new(), 0);
-    let mut chunks = body.into_data_stream();
-    while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.ok()?;
-        read += chunk.len();
-        if read > MAX_READ {
-            return None;
+        let mut intake = Intake::default();
+        let mut pieces = request.into_body().into_data_stream();
+        while let Some(piece) = pieces.next().await {
+            // If the line broke nobody reads the answer.
+            if !intake.take(&piece.map_err(|_| large())?) {
+                return Err(large());
+            }
         }
-        if read <= MAX_BODY {
-            kept.extend_from_slice(&chunk);
-        }
+        intake.whole().map(|body| Self(body.into())).ok_or_else(large)
     }
-    (read <= MAX_BODY).then(|| kept.freeze())
 }
 
 /// A body as JSON.

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use axum::extract::State as Shared;
 use axum::response::Response;
 use axum::routing::{get, post};
-use bowline_client::api::{PkiRotate, Role};
+use bowline_client::api::{PkiRotate, PkiStep, Role};
 use bowline_identity::{CaSet, ca_set};
 use bowline_types::Item;
 use http::StatusCode;
-use serde::Deserialize;
 use serde_json::json;
 
 use super::super::caller::Caller;
@@ -77,17 +76,10 @@ async fn rotate(
     take(&caller, &state, "pki.rotate", Some(rotation), None, step).await
 }
 
-/// The body of a step that may lock agents out.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Step {
-    force: bool,
-}
-
 async fn promote(
     caller: Caller,
     Shared(state): Shared<Arc<State>>,
-    Json(asked): Json<Step>,
+    Json(asked): Json<PkiStep>,
 ) -> Result<Response, Fault> {
     let rotation = state.views.access.rotation();
     let rotation =
@@ -99,7 +91,7 @@ async fn promote(
 async fn retire(
     caller: Caller,
     Shared(state): Shared<Arc<State>>,
-    Json(asked): Json<Step>,
+    Json(asked): Json<PkiStep>,
 ) -> Result<Response, Fault> {
     let check = Check { phase: "switched", force: asked.force };
     take(&caller, &state, "pki.retire", None, Some(check), CaSet::retire_old).await

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 
-use super::transport::{Carrier, WebSockets};
+use super::transport::{Carrier, Http2, WebSockets};
 use super::trouble::{Heard, Trouble, alert_in};
 use super::{DialerOptions, chain, proxy};
 use crate::link::LAST_WORD;
@@ -93,8 +93,8 @@ pub(super) async fn connect(
     let carrier = match transport {
         Transport::Http2 => {
             let shaken = http2(options, hub, opened.io, cut.clone()).await;
-            let sender = shaken.map_err(|e| trouble.take().unwrap_or(e))?;
-            Carrier::Http2(sender, trouble.clone())
+            let (sender, ended) = shaken.map_err(|e| trouble.take().unwrap_or(e))?;
+            Carrier::Http2(Http2 { sender, ended, trouble: trouble.clone() })
         }
         Transport::WebSocket => Carrier::WebSocket(Arc::new(WebSockets {
             options: options.clone(),
@@ -116,7 +116,7 @@ async fn http2(
     hub: &str,
     io: Box<dyn Io>,
     cut: CancellationToken,
-) -> Result<http2::SendRequest<tonic::body::Body>, Error> {
+) -> Result<(http2::SendRequest<tonic::body::Body>, CancellationToken), Error> {
     let shaking = http2::Builder::new(Cuttable(cut))
         .timer(TokioTimer::new())
         .adaptive_window(true)
@@ -129,12 +129,15 @@ async fn http2(
     let shaken = tokio::time::timeout(options.patience, shaking).await;
     let shaken = shaken.map_err(|_| failed("no HTTP/2 handshake in time".into()))?;
     let (sender, connection) = shaken.map_err(|e| failed(chain(&e)))?;
+    let ended = CancellationToken::new();
+    let at_end = ended.clone().drop_guard();
     tokio::spawn(async move {
+        let _at_end = at_end;
         if let Err(error) = connection.await {
             tracing::debug!(error = chain(&error), "connection ended");
         }
     });
-    Ok(sender)
+    Ok((sender, ended))
 }
 
 /// Runs the tasks of a connection, the one that owns its socket among them, until it is cut and

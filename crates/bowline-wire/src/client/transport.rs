@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use http::{Request, Response};
 use hyper::client::conn::http2::SendRequest;
 use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
 use tower::Service;
 
@@ -14,13 +15,44 @@ use super::DialerOptions;
 use super::connect::{Io, timed_open};
 use super::trouble::Trouble;
 use crate::error::BoxError;
+use crate::link::LAST_WORD;
 use crate::{Error, Transport, websocket};
 
 /// What carries RPCs.
 #[derive(Clone, Debug)]
 pub(super) enum Carrier {
-    Http2(SendRequest<Body>, Trouble),
+    Http2(Http2),
     WebSocket(Arc<WebSockets>),
+}
+
+/// One connection for all RPCs.
+#[derive(Clone, Debug)]
+pub(super) struct Http2 {
+    pub(super) sender: SendRequest<Body>,
+    /// Cancelled when the connection has ended.
+    pub(super) ended: CancellationToken,
+    pub(super) trouble: Trouble,
+}
+
+impl Http2 {
+    /// The library can lose a request that is handed over in the moment in which the connection
+    /// ends; nothing would ever answer it.
+    async fn call(mut self, request: Request<Body>) -> Result<Response<Body>, BoxError> {
+        let answer = self.sender.send_request(request);
+        let lost = async {
+            self.ended.cancelled().await;
+            tokio::time::sleep(LAST_WORD).await;
+        };
+        tokio::select! {
+            biased;
+            answer = answer => Ok(answer?.map(Body::new)),
+            () = lost => {
+                let what = "the connection ended before the request was sent";
+                self.trouble.note(Error::Broken(what.into()));
+                Err(what.into())
+            }
+        }
+    }
 }
 
 /// A WebSocket for each RPC.
@@ -62,8 +94,8 @@ impl Service<Request<Body>> for Carrier {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         match self {
             // What the library makes of this error does not show that the connection is gone.
-            Self::Http2(sender, trouble) => sender.poll_ready(cx).map_err(|e| {
-                trouble.note(Error::Broken(super::chain(&e).into()));
+            Self::Http2(http2) => http2.sender.poll_ready(cx).map_err(|e| {
+                http2.trouble.note(Error::Broken(super::chain(&e).into()));
                 e.into()
             }),
             Self::WebSocket(_) => Poll::Ready(Ok(())),
@@ -72,10 +104,7 @@ impl Service<Request<Body>> for Carrier {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         match self {
-            Self::Http2(sender, _) => {
-                let answer = sender.send_request(request);
-                Box::pin(async move { Ok(answer.await?.map(Body::new)) })
-            }
+            Self::Http2(http2) => Box::pin(http2.clone().call(request)),
             Self::WebSocket(websockets) => {
                 let websockets = websockets.clone();
                 Box::pin(async move {

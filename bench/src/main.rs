@@ -13,6 +13,10 @@ mod stage;
 
 use anyhow::{Context as _, Result, bail};
 
+/// A hub holds millions of small records that come and go: see docs/dependencies.md.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> Result<()> {
     tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())

@@ -72,8 +72,8 @@ pub(super) async fn run(
         };
         match accepted {
             Ok((tcp, remote)) => {
-                let serving = one(tcp, remote, tls.clone(), shared.clone(), handshake, slot);
-                shared.connections.spawn(serving);
+                let shaking = one(tcp, remote, tls.clone(), shared.clone(), handshake, slot);
+                shared.connections.spawn(shaking);
             }
             Err(error) => {
                 warn!(%error, "accepting a connection failed");
@@ -100,7 +100,7 @@ async fn one(
     };
     let Some(tls) = tls else {
         drop(handshake);
-        return serve(tcp, connection(None), shared).await;
+        return serve(tcp, connection(None), shared);
     };
     let shaken = tls.accept(tcp).into_fallible();
     let stream = match tokio::time::timeout(shared.limits.handshake, shaken).await {
@@ -115,7 +115,7 @@ async fn one(
     drop(handshake);
     let certificates = stream.get_ref().1.peer_certificates();
     let leaf = certificates.and_then(|c| c.first()).map(|c| c.clone().into_owned());
-    serve(stream, connection(leaf), shared).await;
+    serve(stream, connection(leaf), shared);
 }
 
 /// Ends a connection whose last word, an alert, must arrive: closed with bytes unread, it would be
@@ -135,53 +135,59 @@ async fn hang_up(mut tcp: TcpStream) {
     let _ = tokio::time::timeout(HANG_UP, unread).await;
 }
 
-async fn serve<S>(stream: S, connection: Arc<Connection>, shared: Arc<Shared>)
+/// Serves a connection in a task of its own, which holds no room for what came before: there may
+/// be ten thousand.
+fn serve<S>(stream: S, connection: Arc<Connection>, shared: Arc<Shared>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let builder = http(&shared);
-    let cut = connection.cut.clone();
     let service = {
         let (connection, shared) = (connection.clone(), shared.clone());
         service_fn(move |request| answer(request, connection.clone(), shared.clone()))
     };
+    let builder = http(&shared);
     let serving = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-    tokio::pin!(serving);
-    // A connection that asks for nothing costs a slot, so it does not stay. One that is cut stays
-    // only until its peer has been told why.
-    let alarm = tokio::time::sleep(shared.limits.handshake);
-    tokio::pin!(alarm);
-    let mut watched = true;
-    let mut draining = false;
-    let mut cutting = false;
-    loop {
-        tokio::select! {
-            done = &mut serving => {
-                if let Err(error) = done {
-                    debug!(remote = %connection.peer.remote, error, "connection ended");
-                }
-                return;
-            }
-            () = cut.cancelled(), if !cutting => {
-                cutting = true;
-                serving.as_mut().graceful_shutdown();
-                alarm.as_mut().reset(tokio::time::Instant::now() + LAST_WORD);
-            }
-            () = shared.draining.cancelled(), if !draining => {
-                draining = true;
-                serving.as_mut().graceful_shutdown();
-            }
-            () = &mut alarm, if watched || cutting => {
-                if cutting {
+    let mut serving = Box::pin(serving.into_owned());
+    let tracker = shared.connections.clone();
+    tracker.spawn(async move {
+        let cut = connection.cut.clone();
+        // A connection that asks for nothing costs a slot, so it does not stay. One that is cut
+        // stays only until its peer has been told why.
+        let alarm = tokio::time::sleep(shared.limits.handshake);
+        tokio::pin!(alarm);
+        let mut watched = true;
+        let mut draining = false;
+        let mut cutting = false;
+        loop {
+            tokio::select! {
+                done = &mut serving => {
+                    if let Err(error) = done {
+                        debug!(remote = %connection.peer.remote, error, "connection ended");
+                    }
                     return;
                 }
-                if !connection.used.load(Ordering::Relaxed) {
-                    return debug!(remote = %connection.peer.remote, "connection without request");
+                () = cut.cancelled(), if !cutting => {
+                    cutting = true;
+                    serving.as_mut().graceful_shutdown();
+                    alarm.as_mut().reset(tokio::time::Instant::now() + LAST_WORD);
                 }
-                watched = false;
+                () = shared.draining.cancelled(), if !draining => {
+                    draining = true;
+                    serving.as_mut().graceful_shutdown();
+                }
+                () = &mut alarm, if watched || cutting => {
+                    if cutting {
+                        return;
+                    }
+                    if !connection.used.load(Ordering::Relaxed) {
+                        debug!(remote = %connection.peer.remote, "connection without request");
+                        return;
+                    }
+                    watched = false;
+                }
             }
         }
-    }
+    });
 }
 
 fn http(shared: &Shared) -> auto::Builder<TokioExecutor> {

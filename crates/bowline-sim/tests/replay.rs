@@ -77,7 +77,10 @@ fn two_hundred_seeds_hold() {
 }
 
 /// Schedules that once broke something, made short.
-const BROKE: &[&str] = &[include_str!("scripts/torn_between_two_interests.script")];
+const BROKE: &[&str] = &[
+    include_str!("scripts/torn_between_two_interests.script"),
+    include_str!("scripts/a_twin_heard_of_during_an_adoption.script"),
+];
 
 #[test]
 fn schedules_that_once_broke_something_hold() {

@@ -111,7 +111,7 @@ impl Node {
             }
         }
         // What a former link has given may be all that this peer has.
-        self.finish_adoptions();
+        self.finish_adoptions(out);
         self.ask(out);
     }
 
@@ -187,7 +187,7 @@ impl Node {
             follower.set_interest(Interest::all());
         }
         if let Some(l) = self.links.get_mut(&link) {
-            l.followers.insert(shelf.clone(), follower);
+            l.followers.insert(shelf.clone(), Box::new(follower));
         }
         self.mark(link, &shelf);
     }
@@ -291,7 +291,7 @@ impl Node {
         follower.refused = None;
         follower.asking = false;
         follower.wants = Some(wants);
-        self.follow(link, shelf, follower, out);
+        self.follow(link, shelf, *follower, out);
     }
 
     /// This node's interest in another's shelf.

@@ -89,7 +89,8 @@ pub(crate) struct Link {
     pub(crate) peer: NodeId,
     /// The peer's session, once it has said hello.
     pub(crate) session: Option<Term>,
-    pub(crate) followers: BTreeMap<ShelfId, Follower>,
+    /// Boxed: a map has room for eleven where a link has four.
+    pub(crate) followers: BTreeMap<ShelfId, Box<Follower>>,
     /// Shelves with perhaps something to send: control first, then in turn.
     queue: BTreeMap<(Class, u64), ShelfId>,
     /// The number of the next feed.

@@ -401,7 +401,7 @@ impl Node {
             }
             self.collect_over_budget(&shelf);
         }
-        self.finish_adoptions();
+        self.finish_adoptions(out);
     }
 
     /// Collects tombstones when they outgrow their budget: not past live followers, who are

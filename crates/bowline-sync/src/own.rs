@@ -406,7 +406,12 @@ impl Own {
         }
     }
 
-    fn stop(&mut self, head: &Head, status: Status) -> Fate {
+    /// Whether a branch is one that an earlier opening of ours wrote.
+    pub(crate) fn is_open_to(&self, head: &Head) -> bool {
+        self.status != Status::Twin && head.tip().term <= self.term
+    }
+
+    pub(crate) fn stop(&mut self, head: &Head, status: Status) -> Fate {
         if !self.rivals.contains(&head.lineage) {
             self.rivals.push(head.lineage.clone());
         }

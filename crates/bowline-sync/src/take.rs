@@ -8,7 +8,7 @@ use crate::frame::{Feed, Frame, Target};
 use crate::gate::{Access, Verb};
 use crate::link::Follower;
 use crate::node::Node;
-use crate::own::{Own, Status};
+use crate::own::{Fate, Own, Status};
 use crate::plan::Recovery;
 use crate::taken::{Outcome, Taken};
 
@@ -29,7 +29,7 @@ impl Node {
         if let Some(own) = self.own.get_mut(&shelf) {
             let (taken, have) = take_back(own, link, feed);
             out.push(Action::Send(link, Frame::Ack { shelf, number, taken, have }));
-            return self.finish_adoptions();
+            return self.finish_adoptions(out);
         }
         // A part that a relay hands on could not be held against the owner's digest.
         let checkable = |t: &&mut Taken| peer == shelf.owner || t.interest().is_all();
@@ -80,7 +80,7 @@ impl Node {
         follower.set_interest(Interest::all());
         self.index(link, &shelf, &Interest::none(), &Interest::all());
         if let Some(l) = self.links.get_mut(&link) {
-            l.followers.insert(shelf.clone(), follower);
+            l.followers.insert(shelf.clone(), Box::new(follower));
         }
         self.mark(link, &shelf);
     }
@@ -105,8 +105,9 @@ impl Node {
         }
     }
 
-    /// Rebases each shelf whose peer's copy is here.
-    pub(crate) fn finish_adoptions(&mut self) {
+    /// Rebases each shelf whose peer's copy is here. The peer may have heard more since its hello:
+    /// of a later opening, which is a twin's and not ours to take over.
+    pub(crate) fn finish_adoptions(&mut self, out: &mut Vec<Action>) {
         let ready = |o: &&Own| {
             let Some((_, upto)) = o.adopting else { return false };
             let done = |a: &Copy| a.place.part.is_none() && a.place.cursor.rev >= upto.rev;
@@ -114,10 +115,19 @@ impl Node {
         };
         let ready: Vec<_> = self.own.values().filter(ready).map(|o| o.id.clone()).collect();
         for shelf in ready {
+            let mut stopped = false;
             self.stage(&shelf, |own, ticket| {
                 own.adopting = None;
-                own.aside.take().map(|theirs| own.rebase(ticket, theirs))
+                let theirs = own.aside.take()?;
+                if own.is_open_to(&theirs.head) {
+                    return Some(own.rebase(ticket, theirs));
+                }
+                stopped = own.stop(&theirs.head, Status::Twin) == Fate::Stop;
+                None
             });
+            if stopped {
+                out.push(Action::Forgot(shelf));
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ fn shelf(name: &str) -> ShelfId {
 fn link(shelves: &[&str]) -> Link {
     let mut link = Link::new(NodeId::new("a1").unwrap());
     for name in shelves {
-        link.followers.insert(shelf(name), Follower::default());
+        link.followers.insert(shelf(name), Box::default());
     }
     link
 }

@@ -4,6 +4,7 @@
 //! owner's shelf and is answered by [`Observed`] on the agent's. Which owner counts is a line in the
 //! roster ([`RosterEntry::owner_of`]), never a code path.
 
+pub mod argocd;
 mod desired;
 mod diff;
 mod key;
@@ -14,6 +15,7 @@ mod patch;
 mod roster;
 mod selector;
 pub mod simulated;
+mod site;
 mod text;
 mod time;
 
@@ -29,6 +31,7 @@ pub use roster::{
     roster_shelf,
 };
 pub use selector::{FieldSelector, LabelSelector, SelectorError, Subject};
+pub use site::{Hold, Site, extras, is_settled};
 pub use text::{diff_text, yaml};
 pub use time::{parse_rfc3339, rfc3339};
 

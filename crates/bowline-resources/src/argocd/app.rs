@@ -1,0 +1,136 @@
+//! Applications on their way to an agent and back.
+
+use serde_json::{Map, Value, json};
+
+use super::{IN_CLUSTER, LAST_APPLIED, NOTIFIED, REFRESH, SOURCE_UID};
+use crate::{Health, Object, Sync};
+
+/// Makes an Application one of the cluster that it is put on.
+pub fn at_home(app: &mut Object) {
+    app.rest.remove("operation");
+    let Some(Value::Object(spec)) = &mut app.spec else { return };
+    let destination = spec.entry("destination").or_insert_with(|| Value::Object(Map::new()));
+    if let Value::Object(destination) = destination {
+        destination.insert("name".into(), IN_CLUSTER.into());
+        destination.remove("server");
+    }
+}
+
+/// The Application of an autonomous agent, as the control plane shows it.
+#[must_use]
+pub fn mirror(agent: &str, source_uid: &str, app: &Object) -> Object {
+    let mut out = app.intended();
+    out.metadata.namespace = Some(agent.to_owned());
+    out.metadata.rest.remove("ownerReferences");
+    // Whoever deletes the mirror must not wait for a controller that is elsewhere.
+    out.metadata.finalizers.clear();
+    for own in [LAST_APPLIED, REFRESH, NOTIFIED] {
+        out.metadata.annotations.remove(own);
+    }
+    out.metadata.annotations.insert(SOURCE_UID.into(), source_uid.to_owned());
+    out.rest.remove("operation");
+    if let Some(Value::Object(spec)) = &mut out.spec {
+        let project = spec.get("project").and_then(Value::as_str).unwrap_or("default");
+        let project = super::project::mirror_name(agent, project);
+        spec.insert("project".into(), project.into());
+        let destination = spec.entry("destination").or_insert_with(|| Value::Object(Map::new()));
+        if let Value::Object(destination) = destination {
+            destination.insert("name".into(), agent.into());
+            destination.remove("server");
+        }
+    }
+    out
+}
+
+/// The status of an autonomous agent's Application, as the control plane shows it: Applications among
+/// its resources live in the namespace of the agent there.
+#[must_use]
+pub fn mirror_status(agent: &str, status: &Value) -> Value {
+    let mut out = status.clone();
+    let resources = out.get_mut("resources").and_then(Value::as_array_mut);
+    for resource in resources.into_iter().flatten() {
+        if resource["kind"] == "Application" && resource["group"] == super::GROUP {
+            resource["namespace"] = agent.into();
+        }
+    }
+    out
+}
+
+/// How an Application is doing, by its own status.
+pub fn health(status: &Value) -> Health {
+    let text = status.pointer("/health/status").and_then(Value::as_str);
+    text.and_then(|t| t.parse().ok()).unwrap_or_default()
+}
+
+/// Whether an Application has what its source says, by its own status.
+pub fn sync(status: &Value) -> Sync {
+    let text = status.pointer("/sync/status").and_then(Value::as_str);
+    text.and_then(|t| t.parse().ok()).unwrap_or_default()
+}
+
+/// The condition by which the control plane shows what an agent cannot do.
+pub fn agent_error(message: &str, at: &str) -> Value {
+    json!({"type": "AgentError", "message": message, "lastTransitionTime": at})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn app() -> Object {
+        Object::from_value(json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {
+                "name": "web", "namespace": "argocd", "finalizers": ["resources-finalizer.argocd.argoproj.io"],
+                "annotations": {LAST_APPLIED: "{}", REFRESH: "hard", "team": "a"},
+                "ownerReferences": [{"kind": "ApplicationSet", "name": "all"}],
+            },
+            "spec": {"project": "shop", "destination": {"server": "https://elsewhere", "namespace": "web"}},
+            "operation": {"sync": {}},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_mirror_names_its_agent_and_can_be_deleted_at_once() {
+        let mirror = mirror("edge-1", "u1", &app());
+        assert_eq!(mirror.metadata.namespace.as_deref(), Some("edge-1"));
+        assert!(mirror.metadata.finalizers.is_empty());
+        let annotations: Vec<_> = mirror.metadata.annotations.keys().map(String::as_str).collect();
+        assert_eq!(annotations, [SOURCE_UID, "team"]);
+        assert!(!mirror.metadata.rest.contains_key("ownerReferences"));
+        assert_eq!(
+            mirror.spec,
+            Some(
+                json!({"project": "edge-1-shop", "destination": {"name": "edge-1", "namespace": "web"}})
+            )
+        );
+        assert!(!mirror.rest.contains_key("operation"));
+    }
+
+    #[test]
+    fn an_application_without_project_or_destination_is_mirrored_too() {
+        let mut app = app();
+        app.spec = Some(json!({}));
+        let spec = mirror("a", "u", &app).spec.unwrap();
+        assert_eq!(spec, json!({"project": "a-default", "destination": {"name": "a"}}));
+    }
+
+    #[test]
+    fn applications_of_applications_are_found_under_the_agent() {
+        let status = json!({"resources": [
+            {"group": "argoproj.io", "kind": "Application", "namespace": "argocd", "name": "child"},
+            {"group": "apps", "kind": "Deployment", "namespace": "argocd", "name": "x"},
+        ]});
+        let seen = mirror_status("edge-1", &status);
+        assert_eq!(seen["resources"][0]["namespace"], "edge-1");
+        assert_eq!(seen["resources"][1]["namespace"], "argocd");
+    }
+
+    #[test]
+    fn health_and_sync_are_read_from_the_status() {
+        let status = json!({"health": {"status": "Degraded"}, "sync": {"status": "OutOfSync"}});
+        assert_eq!((health(&status), sync(&status)), (Health::Degraded, Sync::OutOfSync));
+        assert_eq!((health(&json!({})), sync(&Value::Null)), (Health::Unknown, Sync::Unknown));
+    }
+}

@@ -36,6 +36,7 @@ fn seeds() -> Vec<Vec<u8>> {
         uid: Some("uid-1".into()),
         operation: Operation::Sync,
         by: "someone".into(),
+        argument: Default::default(),
     };
     let bodies = [
         Desired::new(&object, "uid-1", NOW).encode(),

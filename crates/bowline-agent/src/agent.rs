@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline_drive::{Drive, Handle, Options, start};
+use bowline_drive::{Drive, Fold, Handle, Options, start};
 use bowline_store::Sqlite;
-use bowline_sync::Limits;
+use bowline_sync::{Limits, Recovery};
 use bowline_types::{NodeId, Wall};
 use bowline_wire::Dialer;
 use tokio::sync::Notify;
@@ -15,11 +15,10 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::api::{self, Api};
-use crate::applier::{Applier, Sink};
 use crate::clock::wall;
 use crate::decider::Operations;
-use crate::embedded::Embedded;
 use crate::error::Error;
+use crate::ground::Ground;
 use crate::identity::Identity;
 use crate::kv::{Kv, KvFold};
 use crate::line;
@@ -59,17 +58,17 @@ impl Agent {
         let identity = Arc::new(Identity::open(&options).await?);
         let shelves = Shelves::of(&identity.name);
         let (world, kv) = (Arc::new(World::default()), Arc::new(Kv::default()));
-        let applier = Arc::new(Embedded::new(shelves.live.clone()));
-        let drive = drive(&mut options, &identity, &shelves, &world, &kv, &applier)?;
+        let ground = Ground::open(options.kubernetes.as_ref(), &shelves, &world).await?;
+        let drive = drive(&mut options, &identity, &shelves, &world, &kv, &ground)?;
         let handle = drive.handle();
-        applier.bind(handle.clone());
-        open(&handle, &shelves, &options).await?;
+        open(&handle, &shelves, &options, ground.recovery()).await?;
         let desired = shelves.own_desired.clone();
         let last = handle.with(move |n| n.read(&desired).map_or(0, |c| c.place.cursor.rev)).await?;
         world.wrote(last);
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let absence = options.absence;
-        let worker: Arc<dyn Applier> = applier;
+        let worker = ground.applier();
+        ground.start(&handle, &shelves, &world, &tasks, &stop);
         let reconciler =
             Reconciler::new(shelves.clone(), handle.clone(), world.clone(), worker, absence);
         tasks.spawn(reconciler.run(stop.clone()));
@@ -173,27 +172,26 @@ fn drive(
     shelves: &Shelves,
     world: &Arc<World>,
     kv: &Arc<Kv>,
-    applier: &Arc<Embedded>,
+    ground: &Ground,
 ) -> Result<Drive, Error> {
     let store = open_store(&options.data.join("store"))?;
     let signer = identity.head_signer(options)?;
     let decider =
-        Operations { shelves: shelves.clone(), world: world.clone(), applier: applier.clone() };
+        Operations { shelves: shelves.clone(), world: world.clone(), applier: ground.applier() };
     let watcher = Watcher { shelves: shelves.clone(), world: world.clone() };
     let kv = KvFold { shelf: shelves.kv.clone(), kv: kv.clone(), world: world.clone() };
     let trust = TrustFold { roster: shelves.roster.clone(), identity: identity.clone() };
+    let mut folds: Vec<Box<dyn Fold>> = vec![Box::new(watcher)];
+    folds.extend(ground.fold(world));
+    folds.push(Box::new(kv));
+    folds.push(Box::new(trust));
     let halt = options.on_halt.take().unwrap_or_else(|| Box::new(|_| std::process::exit(70)));
     let options = Options {
         id: identity.name.clone(),
         limits: Limits::default(),
         gate: Box::new(AgentGate(shelves.clone())),
         sealer: Box::new(AgentSealer { me: identity.name.clone(), signer }),
-        folds: vec![
-            Box::new(watcher),
-            Box::new(applier.fold(Sink(world.clone()))),
-            Box::new(kv),
-            Box::new(trust),
-        ],
+        folds,
         decider: Box::new(decider),
         on_halt: halt,
     };
@@ -213,8 +211,13 @@ fn open_store(path: &std::path::Path) -> Result<Sqlite, Error> {
 }
 
 /// Opens the agent's shelves and says what it wants of the hub's.
-async fn open(handle: &Handle, shelves: &Shelves, options: &AgentOptions) -> Result<(), Error> {
-    for (shelf, plan) in shelves.plans() {
+async fn open(
+    handle: &Handle,
+    shelves: &Shelves,
+    options: &AgentOptions,
+    recovery: Recovery,
+) -> Result<(), Error> {
+    for (shelf, plan) in shelves.plans(recovery) {
         handle.open(shelf, plan);
     }
     for (shelf, interest) in shelves.interests(&options.kv_prefixes) {

@@ -1,7 +1,7 @@
 //! What stands between the agent and a cluster.
 //!
 //! The reconciler decides; an [`Applier`] performs, and tells the [`Sink`] what is there. The embedded
-//! cluster is one; Kubernetes will be another.
+//! cluster is one, Kubernetes another.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -86,6 +86,25 @@ impl Sink {
     /// It is no longer there.
     pub fn gone(&self, key: &ObjectKey) {
         self.0.live_gone(key);
+    }
+
+    /// Whose word counts for an object.
+    pub fn owner_of(&self, key: &ObjectKey) -> Owner {
+        self.0.state().owner_of(key)
+    }
+
+    /// Something about it may have changed that is to be reported.
+    pub fn news(&self, key: &ObjectKey) {
+        self.0.touch(key);
+    }
+
+    /// The same, after a while.
+    pub fn later(&self, key: &ObjectKey) {
+        let (sink, key) = (self.clone(), key.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+            sink.news(&key);
+        });
     }
 
     /// All that is there has been told; from here on it is news.

@@ -54,6 +54,9 @@ pub enum Error {
         /// Whose it is.
         found: NodeId,
     },
+    /// The cluster's credentials cannot be used.
+    #[error("reaching the cluster")]
+    Cluster(#[from] bowline_kube::Error),
     /// The store cannot be opened.
     #[error("opening the store")]
     Store(#[from] bowline_store::Error),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bowline_resources::Absence;
 use bowline_types::{NodeId, Prefix};
+use crate::kubernetes::KubernetesOptions;
 use bowline_wire::{Keepalive, Limits, Preference, ProxyRules};
 
 /// How an agent is set up. Ports may be 0.
@@ -36,6 +37,8 @@ pub struct AgentOptions {
     pub metrics: Option<SocketAddr>,
     /// Where `/healthz` and `/readyz` are; none: nowhere.
     pub health: Option<SocketAddr>,
+    /// The cluster that the agent works on; none: one inside itself.
+    pub kubernetes: Option<KubernetesOptions>,
     /// How much may be deleted because it is absent.
     pub absence: Absence,
     /// Bounds on what the hub may do.
@@ -71,6 +74,7 @@ impl AgentOptions {
             insecure_api: false,
             metrics: Some(any),
             health: Some(any),
+            kubernetes: None,
             absence: Absence::default(),
             limits: Limits::default(),
             keepalive: Keepalive::AGENT,

@@ -46,9 +46,9 @@ impl Shelves {
     }
 
     /// Own shelves with their plans, in the order in which they are opened.
-    pub(crate) fn plans(&self) -> [(ShelfId, Plan); 3] {
+    pub(crate) fn plans(&self, desired: Recovery) -> [(ShelfId, Plan); 3] {
         [
-            (self.own_desired.clone(), Plan::new(Recovery::Adopt).control()),
+            (self.own_desired.clone(), Plan::new(desired).control()),
             (self.observed.clone(), Plan::new(Recovery::Relist)),
             // The cluster is its own truth; nobody takes it, so nobody can prove it wrong.
             (self.live.clone(), Plan::new(Recovery::Ask).written()),

@@ -46,7 +46,7 @@ fn asked_for(state: &State) -> bool {
 }
 
 /// How many of these one commit holds.
-fn fitting(writes: &[(Guard, Item)]) -> usize {
+pub(crate) fn fitting(writes: &[(Guard, Item)]) -> usize {
     let mut weight = 0;
     let fits = |(_, item): &&(Guard, Item)| {
         weight += item.weight();

@@ -26,10 +26,11 @@ use crate::metrics::HubMetrics;
 use crate::options::{Error, HubOptions};
 use crate::pace::Pace;
 use crate::pki::Pki;
+use crate::plane::Plane;
 use crate::serve::{self, Served};
 use crate::state::State;
 use crate::views::{Folder, Views, Work};
-use crate::{api, clear, clock, settle, shelves};
+use crate::{api, clear, clock, plane, settle, shelves};
 
 /// How long requests and links may take to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -70,7 +71,11 @@ impl Hub {
         let store = open_store(&options)?;
         let pki = options.data.join("pki");
         let pki = Pki::open(pki, options.ca.as_deref(), &options.sans, now)?;
-        let (views, todo) = Views::new();
+        let plane = match options.plane {
+            Some(plane) => Some(Plane::open(plane).await?),
+            None => None,
+        };
+        let (views, todo) = Views::new(plane.as_ref().map(|p| p.inbox()));
         let drive = bowline_drive::start(
             bowline_drive::Options {
                 id: NodeId::hub(),
@@ -103,6 +108,7 @@ impl Hub {
             streams: Arc::new(Semaphore::new(options.streams)),
             pace: Pace::new(options.requests_per_second),
             handovers: Handovers::default(),
+            plane,
             contacts: Contacts::read(options.data.join("contacts.json")),
             ending: CancellationToken::new(),
             turnstile: Arc::default(),
@@ -128,6 +134,9 @@ impl Hub {
         background.spawn(settle::run(state.clone(), todo));
         background.spawn(settle::upkeep(state.clone()));
         background.spawn(contacts::keep(state.clone()));
+        if let Some(plane) = state.plane.clone() {
+            background.spawn(plane::run(state.clone(), plane));
+        }
         let (handle, views) = (state.handle.clone(), state.views.clone());
         background.spawn(audit::retain(handle, views, options.audit_age, options.audit_entries));
         let mut hub = Self {

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use bowline_wire::{Keepalive, Limits};
 
+use crate::plane::PlaneOptions;
+
 /// How a hub is set up. Ports may be 0.
 pub struct HubOptions {
     /// Where everything is kept: `store/` and `pki/` are made in it.
@@ -28,6 +30,8 @@ pub struct HubOptions {
     pub accept_loss: bool,
     /// Makes another token for everything, for an operator who lost the first.
     pub new_admin: bool,
+    /// The control-plane cluster; none: the hub's own store and API are all there is.
+    pub plane: Option<PlaneOptions>,
     /// How long audit entries are kept.
     pub audit_age: Duration,
     /// How many audit entries are kept at most.
@@ -67,6 +71,7 @@ impl HubOptions {
             ca: None,
             accept_loss: false,
             new_admin: false,
+            plane: None,
             audit_age: Duration::from_secs(90 * 86_400),
             audit_entries: 250_000,
             limits: Limits::default(),
@@ -139,6 +144,9 @@ pub enum Error {
     /// The node ended, or refused a write that the hub needs to start.
     #[error("writing what the hub needs to start")]
     Node(#[from] bowline_drive::Error),
+    /// The control plane's credentials cannot be used.
+    #[error("reaching the control-plane cluster")]
+    Plane(#[from] bowline_kube::Error),
     /// A fixed name was refused, which cannot happen.
     #[error("minting the first token")]
     Token(#[from] bowline_identity::api_token::Error),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_client::api::{Outcome, PkiRotate};
-use bowline_resources::{Desired, Filled, Mode, Owner, RosterEntry, Settled, desired_shelf};
+use bowline_resources::{Desired, Filled, Mode, ObjectKey, Owner, RosterEntry, Settled, desired_shelf};
 use bowline_sync::Node;
 use bowline_types::{Body, Guard, Interest, Item, Key, NodeId, Rev};
 
@@ -54,6 +54,13 @@ async fn reap(state: &State, agent: &NodeId, key: &Key) {
     };
     let gone = wanted.says().zip(seen.says()).is_some_and(|(w, s)| w.is_gone_by(s));
     if !gone {
+        return;
+    }
+    // Its source on the control plane goes first, and the record follows that.
+    let sourced = ObjectKey::from_record(key).is_ok_and(|key| {
+        state.plane.as_ref().is_some_and(|p| p.owns(agent, &key) && p.has_source(agent, &key))
+    });
+    if sourced {
         return;
     }
     let shelf = desired_shelf(agent, Owner::Hub);

@@ -36,9 +36,11 @@ pub(crate) fn always() -> [(ShelfId, Plan); 4] {
     [(roster_shelf(), ask.control()), (kv(), ask), (access(), private), (audit(), private)]
 }
 
-/// How the objects of an agent are kept.
-pub(crate) fn desired_plan() -> Plan {
-    Plan::new(Recovery::Ask).control()
+/// How the objects of an agent are kept: what comes from a control-plane cluster is listed anew,
+/// anything else is nowhere but here.
+pub(crate) fn desired_plan(from_plane: bool) -> Plan {
+    let recovery = if from_plane { Recovery::Relist } else { Recovery::Ask };
+    Plan::new(recovery).control()
 }
 
 /// What the hub copies of an agent.

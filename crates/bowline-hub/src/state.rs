@@ -17,6 +17,7 @@ use crate::handover::Handovers;
 use crate::metrics::HubMetrics;
 use crate::pace::Pace;
 use crate::pki::Pki;
+use crate::plane::Plane;
 use crate::shelves;
 use crate::views::Views;
 
@@ -40,6 +41,8 @@ pub(crate) struct State {
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) pace: Pace,
     pub(crate) handovers: Handovers,
+    /// The control-plane cluster, if there is one.
+    pub(crate) plane: Option<Arc<Plane>>,
     pub(crate) contacts: Contacts,
     /// Cancelled when the hub ends: streams of events end with it.
     pub(crate) ending: tokio_util::sync::CancellationToken,
@@ -53,7 +56,8 @@ pub(crate) struct State {
 impl State {
     /// Opens what belongs to an agent and says what is wanted of it.
     pub(crate) fn follow(&self, entry: &RosterEntry) {
-        self.handle.open(desired_shelf(&entry.name, Owner::Hub), shelves::desired_plan());
+        let plan = shelves::desired_plan(self.plane.is_some());
+        self.handle.open(desired_shelf(&entry.name, Owner::Hub), plan);
         for shelf in shelves::copied(entry) {
             self.handle.interest(shelf, Interest::all());
         }
@@ -72,7 +76,8 @@ impl State {
         if rev.is_none() && self.views.roster.get(&entry.name).is_none() {
             // What one of the same name left, if the hub was killed while it was removed. Opened first:
             // what nobody opened is not removed from the disk.
-            self.handle.open(desired_shelf(&entry.name, Owner::Hub), shelves::desired_plan());
+            let plan = shelves::desired_plan(self.plane.is_some());
+            self.handle.open(desired_shelf(&entry.name, Owner::Hub), plan);
             self.unfollow(&entry.name);
             self.handle.with(|_| ()).await?;
             self.views.fleet.forget(&entry.name);

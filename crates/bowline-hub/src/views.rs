@@ -19,6 +19,7 @@ use bowline_types::{Change, Item, NodeId, Now, ProposalId, ShelfId, Verdict};
 use tokio::sync::{Notify, mpsc};
 
 use crate::access::AccessView;
+use crate::plane::Inbox;
 use crate::shelves;
 use ring::Mark;
 
@@ -45,12 +46,14 @@ pub(crate) struct Views {
     pub(crate) proposed: proposed::Proposed,
     /// A link came up or went down.
     pub(crate) came_or_went: Notify,
+    /// Where news for the control-plane cluster is left, if there is one.
+    plane: Option<Arc<Inbox>>,
     work: mpsc::UnboundedSender<Work>,
 }
 
 impl Views {
     /// Empty views, and what they will notice.
-    pub(crate) fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<Work>) {
+    pub(crate) fn new(plane: Option<Arc<Inbox>>) -> (Arc<Self>, mpsc::UnboundedReceiver<Work>) {
         let (work, todo) = mpsc::unbounded_channel();
         let views = Self {
             roster: roster::Roster::default(),
@@ -62,6 +65,7 @@ impl Views {
             ring: ring::Ring::new(),
             proposed: proposed::Proposed::default(),
             came_or_went: Notify::new(),
+            plane,
             work,
         };
         (Arc::new(views), todo)
@@ -158,6 +162,9 @@ impl Folder {
         now: Now,
     ) {
         gone.into_iter().for_each(|key| self.0.todo(Work::Reap(agent.clone(), key)));
+        if let Some(plane) = &self.0.plane {
+            plane.objects(agent, changes.iter().map(Change::key));
+        }
         let marks = changes.iter().map(|c| Mark::Object(agent.clone(), c.key().clone()));
         self.0.ring.push(now.wall, marks);
     }
@@ -169,6 +176,9 @@ impl Folder {
                 self.0.fleet.forget(name);
             }
             self.settle(name);
+        }
+        if let Some(plane) = &self.0.plane {
+            plane.agents(names.iter().cloned());
         }
         self.0.ring.push(now.wall, names.into_iter().map(Mark::Agent));
     }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use bowline_types::Wall;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::observed::by_name;
 use crate::{BadBody, ObjectKey};
@@ -38,6 +39,9 @@ pub struct OperationRequest {
     pub operation: Operation,
     /// Who asks, for the record.
     pub by: String,
+    /// How exactly, in the words of whoever performs it; null: as usual.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub argument: Value,
 }
 
 impl OperationRequest {
@@ -81,6 +85,9 @@ pub struct OperationState {
     pub message: String,
     /// Who asked.
     pub by: String,
+    /// How exactly, in the words of whoever performs it.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub argument: Value,
     /// When it began.
     pub started: Wall,
     /// When it ended.
@@ -97,6 +104,7 @@ impl OperationState {
             phase: Phase::Running,
             message: String::new(),
             by: request.by.clone(),
+            argument: request.argument.clone(),
             started: now,
             finished: None,
         }
@@ -126,6 +134,7 @@ mod tests {
             uid: None,
             operation: Operation::Sync,
             by: "admin".into(),
+            argument: Value::Null,
         };
         assert_eq!(OperationRequest::decode(&request.encode()).unwrap(), request);
         assert!(OperationRequest::decode(b"{\"operation\":\"explode\"}").is_err());

@@ -3,9 +3,11 @@
 //! Order: default, profile, file, `BOWLINE_*`, flag. Every value remembers where it came from, so that
 //! `--dump-config` can say so. Unknown keys are errors with a suggestion.
 
+mod clusters;
 mod layers;
 mod roles;
 
+pub use clusters::{Adopt, ControlPlane, Kubernetes, Mapping, OnMismatch, Reach};
 pub use layers::{Error, Layers, Loaded, Origin, Role};
 pub use roles::{
     Agent, Audit, Hub, KvInterest, Limits, Listen, Log, LogFormat, Otlp, Profile, Telemetry,

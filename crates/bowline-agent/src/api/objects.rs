@@ -253,6 +253,7 @@ pub(super) async fn operate(
         uid: Some(wanted.desired.uid.clone()),
         operation: asked.operation,
         by: format!("local@{}", api.shelves.me),
+        argument: Default::default(),
     };
     let shelf = &api.shelves.observed;
     let ask = Some(request.encode());

@@ -9,7 +9,7 @@ use bowline_types::Verdict;
 use crate::stage::*;
 
 fn request(id: &str, operation: Operation) -> OperationRequest {
-    OperationRequest { id: id.into(), key: key("app"), uid: None, operation, by: "test".into() }
+    OperationRequest { id: id.into(), key: key("app"), uid: None, operation, by: "test".into(), argument: Default::default() }
 }
 
 async fn ask(hub: &Hub, request: &OperationRequest) -> Verdict {

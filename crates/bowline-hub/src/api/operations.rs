@@ -55,6 +55,7 @@ async fn ask(
         uid: found.wanted.says().map(|d| d.uid.clone()),
         operation: asked.operation,
         by: caller.name().to_owned(),
+        argument: Default::default(),
     };
     let deed = Deed {
         agent: Some(segments.0),

@@ -106,6 +106,18 @@ impl Fleet {
         self.0.read().get(agent)?.hub.get(key).cloned()
     }
 
+    /// What the agent wants under a key, whether it counts or not.
+    pub(crate) fn agent_wants(&self, agent: &NodeId, key: &Key) -> Option<Arc<Told<Desired>>> {
+        self.0.read().get(agent)?.agent.get(key).cloned()
+    }
+
+    /// Every key under which somebody wants something of an agent.
+    pub(crate) fn keys(&self, agent: &NodeId) -> BTreeSet<Key> {
+        let fleet = self.0.read();
+        let Some(objects) = fleet.get(agent) else { return BTreeSet::new() };
+        objects.hub.keys().chain(objects.agent.keys()).cloned().collect()
+    }
+
     /// What the agent says under a key.
     pub(crate) fn seen(&self, agent: &NodeId, key: &Key) -> Option<Arc<Told<Observed>>> {
         self.0.read().get(agent)?.observed.get(key).cloned()

@@ -46,6 +46,15 @@ pub(super) struct Agent {
     /// How to reach the hub: auto, http2 or websocket
     #[arg(long, value_name = "KIND")]
     transport: Option<String>,
+    /// The kubeconfig of the cluster to work on, instead of one inside the agent
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<String>,
+    /// Work on the cluster that this runs in
+    #[arg(long, conflicts_with = "kubeconfig")]
+    in_cluster: bool,
+    /// The agent's own namespace on its cluster: that of its Argo CD
+    #[arg(long, short = 'n', value_name = "NAME")]
+    namespace: Option<String>,
     /// A prefix of kv to copy, instead of all; may be repeated
     #[arg(long = "kv-prefix", value_name = "PREFIX")]
     kv_prefixes: Vec<String>,
@@ -61,7 +70,10 @@ impl Agent {
             ("metrics", &self.metrics),
             ("health", &self.health),
             ("transport", &self.transport),
+            ("kubernetes.kubeconfig", &self.kubeconfig),
+            ("kubernetes.namespace", &self.namespace),
         ]);
+        flags.extend(role::reach("kubernetes.reach", self.kubeconfig.as_ref(), self.in_cluster));
         if !self.kv_prefixes.is_empty() {
             flags.push(("kv.prefixes".into(), json!(self.kv_prefixes)));
         }
@@ -147,6 +159,7 @@ fn options(settings: &config::Agent) -> Outcome<AgentOptions> {
     options.api = settings.api.address().ok_or_else(|| Failure::usage("api cannot be off"))?;
     options.metrics = settings.metrics.address();
     options.health = settings.health.address();
+    options.kubernetes = settings.kubernetes.options().map_err(Failure::usage)?;
     options.absence = Absence { percent: settings.absence_share.into(), ..Absence::default() };
     Ok(options)
 }

@@ -38,6 +38,15 @@ pub(super) struct Hub {
     /// A name or address that the hub's certificate is good for; may be repeated
     #[arg(long, value_name = "NAME")]
     san: Vec<String>,
+    /// The kubeconfig of the control-plane cluster, where people say what they want
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<String>,
+    /// The control plane is the cluster that this runs in
+    #[arg(long, conflicts_with = "kubeconfig")]
+    in_cluster: bool,
+    /// The namespace of Argo CD on the control plane
+    #[arg(long, short = 'n', value_name = "NAME")]
+    namespace: Option<String>,
     /// A file with your own CA, certificate and key as PEM, instead of one made here
     #[arg(long = "with-ca", value_name = "FILE")]
     own_ca: Option<std::path::PathBuf>,
@@ -53,7 +62,11 @@ impl Hub {
             ("api", &self.api),
             ("metrics", &self.metrics),
             ("health", &self.health),
+            ("control-plane.kubeconfig", &self.kubeconfig),
+            ("control-plane.namespace", &self.namespace),
         ]);
+        let kubeconfig = self.kubeconfig.as_ref();
+        flags.extend(role::reach("control-plane.reach", kubeconfig, self.in_cluster));
         if !self.san.is_empty() {
             flags.push(("san".into(), json!(self.san)));
         }
@@ -114,6 +127,7 @@ pub(super) async fn start(
     options.health = settings.health.address();
     options.sans.splice(0..0, settings.san.iter().cloned());
     options.ca = ca;
+    options.plane = settings.control_plane.options();
     options.audit_age = settings.audit.retention.0;
     options.limits.message = size(settings.limits.message);
     options.flow.window = size(settings.limits.in_flight_per_link);

@@ -75,6 +75,20 @@ pub(super) fn given(flags: &[(&str, &Option<String>)]) -> Vec<(String, Value)> {
     set.collect()
 }
 
+/// How a cluster is reached, by the flags that say so.
+pub(super) fn reach(
+    name: &str,
+    kubeconfig: Option<&String>,
+    in_cluster: bool,
+) -> Option<(String, Value)> {
+    let reach = match (kubeconfig, in_cluster) {
+        (_, true) => "in-cluster",
+        (Some(_), _) => "kubeconfig",
+        (None, false) => return None,
+    };
+    Some((name.to_owned(), json!(reach)))
+}
+
 /// Starts logging to standard error.
 pub(super) fn log(settings: &Log) -> Outcome {
     let filter = tracing_subscriber::EnvFilter::try_new(&settings.level)

@@ -9,6 +9,7 @@ use bowline_resources::Mode;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Value, json};
 
+use super::clusters::{ControlPlane, Kubernetes};
 use super::layers::Role;
 use crate::quantity::{Size, Span};
 
@@ -207,6 +208,8 @@ pub struct Hub {
     pub limits: Limits,
     /// What the audit keeps.
     pub audit: Audit,
+    /// The cluster where people say what they want, and see what became of it.
+    pub control_plane: ControlPlane,
     /// Traces for a collector.
     pub telemetry: Telemetry,
 }
@@ -224,6 +227,7 @@ impl Default for Hub {
             log: Log::default(),
             limits: Limits::default(),
             audit: Audit::default(),
+            control_plane: ControlPlane::default(),
             telemetry: Telemetry::default(),
         }
     }
@@ -304,6 +308,8 @@ pub struct Agent {
     pub health: Listen,
     /// Which keys it copies.
     pub kv: KvInterest,
+    /// The cluster that it works on.
+    pub kubernetes: Kubernetes,
     /// The share of objects, in percent, that may be deleted since they are absent.
     pub absence_share: u8,
     /// `http://HOST:PORT` of a CONNECT proxy; else as HTTPS_PROXY says.
@@ -330,6 +336,7 @@ impl Default for Agent {
             metrics: loopback(8181),
             health: loopback(8001),
             kv: KvInterest::default(),
+            kubernetes: Kubernetes::default(),
             absence_share: 10,
             proxy: None,
             transport: Transport::Auto,

@@ -74,13 +74,21 @@ pub(crate) struct Stage {
     hub_port: u16,
     api_port: u16,
     hub: Option<Role>,
+    /// Flags of the hub beside the usual.
+    more: Vec<String>,
 }
 
 impl Stage {
     /// A hub that runs.
     pub(crate) fn new(transport: &'static str) -> Self {
+        Self::with_hub(transport, &[])
+    }
+
+    /// A hub that runs, with more flags.
+    pub(crate) fn with_hub(transport: &'static str, more: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let mut stage = Self { dir, transport, hub_port: 0, api_port: 0, hub: None };
+        let more = more.iter().map(|flag| (*flag).to_owned()).collect();
+        let mut stage = Self { dir, transport, hub_port: 0, api_port: 0, hub: None, more };
         stage.start_hub();
         stage
     }
@@ -118,7 +126,7 @@ impl Stage {
         let at = |port: u16| format!("127.0.0.1:{port}");
         let args = ["hub", "--data", &data, "--listen", &at(self.hub_port)].map(String::from);
         let rest = ["--api", &at(self.api_port), "--metrics", "off", "--health", "off"];
-        args.into_iter().chain(rest.map(String::from)).collect()
+        args.into_iter().chain(rest.map(String::from)).chain(self.more.iter().cloned()).collect()
     }
 
     /// `kill -9` of the hub.
@@ -140,6 +148,11 @@ impl Stage {
 
     /// An agent that joins, over a line that can be cut.
     pub(crate) fn join(&self, name: &str, mode: &str) -> Agent {
+        self.join_with(name, mode, &[])
+    }
+
+    /// The same, with more flags.
+    pub(crate) fn join_with(&self, name: &str, mode: &str, more: &[&str]) -> Agent {
         let token = self.ok(&["join-token", name, "--mode", mode]);
         let line = Line::new(self.hub_port);
         let mut agent = Agent {
@@ -150,6 +163,7 @@ impl Stage {
             transport: self.transport,
             api_port: 0,
             role: None,
+            more: more.iter().map(|flag| (*flag).to_owned()).collect(),
         };
         agent.start(Some(token.trim()));
         agent
@@ -244,7 +258,8 @@ impl Stage {
         }
     }
 
-    fn logs(&self) -> String {
+    /// The last words of everybody.
+    pub(crate) fn logs(&self) -> String {
         let entries = std::fs::read_dir(self.dir.path()).unwrap().map(Result::unwrap);
         let logs = entries.filter(|e| e.path().extension().is_some_and(|x| x == "log"));
         let tail = |e: std::fs::DirEntry| {
@@ -282,6 +297,7 @@ pub(crate) struct Agent {
     transport: &'static str,
     api_port: u16,
     role: Option<Role>,
+    more: Vec<String>,
 }
 
 impl Agent {
@@ -294,6 +310,7 @@ impl Agent {
         if let Some(token) = join {
             args.extend(["--join", token]);
         }
+        args.extend(self.more.iter().map(String::as_str));
         let role = Role::start(&args, &self.log);
         self.api_port = port(&role.ready, "API on ");
         self.role = Some(role);

@@ -57,6 +57,10 @@ impl Writer {
             let hint = "write it at the agent with --at-agent; sync and refresh work from here";
             return Err(Code::ReadOnly.because(why).hint(hint));
         }
+        if self.state.plane.as_ref().is_some_and(|p| p.owns(&entry.name, &self.key)) {
+            let why = format!("{} comes from the control-plane cluster", self.key);
+            return Err(Code::ReadOnly.because(why).hint("write it there, with kubectl or Argo CD"));
+        }
         Ok(entry)
     }
 

@@ -1,0 +1,200 @@
+//! A real cluster: what is wanted is applied on a Kubernetes API, and what that tells is what is there.
+//!
+//! Nothing of Bowline's own is kept on the cluster but the uid of the object that a copy was made
+//! from. Which record a copy was applied from is known here only; after a restart it is found out by
+//! comparing, which writes nothing where nothing differs.
+
+mod intake;
+mod look;
+mod operate;
+mod there;
+mod watch;
+mod work;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bowline_kube::{Cluster, Kind};
+use bowline_resources::simulated::Look;
+use bowline_resources::{Desired, Object, ObjectKey, Observed, OperationRequest, Owner, Site};
+use bowline_types::{Rev, Wall};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, mpsc};
+
+use crate::applier::{Applier, BoxFuture, Sink, Task};
+
+pub(crate) use intake::Intake;
+pub(crate) use operate::Errand;
+pub(crate) use watch::Listed;
+
+/// What an agent has to do with a Kubernetes cluster.
+#[derive(Clone, Debug)]
+pub struct KubernetesOptions {
+    /// How the cluster is reached.
+    pub cluster: bowline_kube::Options,
+    /// The agent's own namespace there: that of its Argo CD.
+    pub namespace: String,
+    /// Further namespaces with objects of the agent's; `*`: all.
+    pub namespaces: Vec<String>,
+    /// The kinds it has to do with.
+    pub kinds: Vec<Watched>,
+    /// What becomes of objects that are there already and were made by nobody we know.
+    pub adoption: Adoption,
+    /// What becomes of objects that were made from another source of the same name.
+    pub mismatch: Mismatch,
+}
+
+/// A kind that an agent has to do with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+    /// Only objects with these labels.
+    pub labels: Option<String>,
+}
+
+/// What becomes of objects that are there already and were made by nobody we know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Adoption {
+    /// They are taken over.
+    #[default]
+    Always,
+    /// They are left alone, and the hub is told.
+    Never,
+}
+
+/// What becomes of objects that were made from another source of the same name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mismatch {
+    /// They are deleted and made anew.
+    #[default]
+    Recreate,
+    /// They are made what is wanted, as they stand.
+    Upsert,
+}
+
+impl KubernetesOptions {
+    /// The usual: Argo CD's kinds in its own namespace.
+    pub fn new(cluster: bowline_kube::Options) -> Self {
+        Self {
+            cluster,
+            namespace: "argocd".into(),
+            namespaces: vec![],
+            kinds: Watched::of_argocd(),
+            adoption: Adoption::default(),
+            mismatch: Mismatch::default(),
+        }
+    }
+}
+
+impl Watched {
+    /// Every object of a kind.
+    pub fn all(group: &str, kind: &str) -> Self {
+        Self { group: group.into(), kind: kind.into(), labels: None }
+    }
+
+    /// What Argo CD lives on.
+    pub fn of_argocd() -> Vec<Self> {
+        let group = bowline_resources::argocd::GROUP;
+        vec![Self::all(group, "Application"), Self::all(group, "AppProject")]
+    }
+}
+
+/// The applier over a Kubernetes API.
+pub(crate) struct Kubernetes {
+    cluster: Cluster,
+    site: Site,
+    options: KubernetesOptions,
+    sink: Sink,
+    known: Mutex<Known>,
+    kinds: Mutex<BTreeMap<(String, String), Kind>>,
+    errands: mpsc::UnboundedSender<Errand>,
+    /// What may have to be taken in, and whom to tell of it.
+    intake: Mutex<intake::News>,
+    pub(crate) wake: Arc<Notify>,
+}
+
+/// What is known of the cluster, by the keys of the shelf.
+#[derive(Debug, Default)]
+struct Known {
+    there: BTreeMap<ObjectKey, Arc<Object>>,
+    applied: BTreeMap<ObjectKey, Applied>,
+    troubles: BTreeMap<ObjectKey, Trouble>,
+}
+
+/// From which record an object was made what it is.
+#[derive(Clone, Debug)]
+struct Applied {
+    desired: Arc<Desired>,
+    rev: Rev,
+    from: Owner,
+}
+
+/// What was tried in vain.
+#[derive(Clone, Debug)]
+struct Trouble {
+    times: u32,
+    again: Wall,
+}
+
+impl Kubernetes {
+    pub(crate) fn new(
+        cluster: Cluster,
+        site: Site,
+        options: KubernetesOptions,
+        sink: Sink,
+    ) -> (Self, mpsc::UnboundedReceiver<Errand>) {
+        let (errands, todo) = mpsc::unbounded_channel();
+        let kube = Self {
+            cluster,
+            site,
+            options,
+            sink,
+            known: Mutex::default(),
+            kinds: Mutex::default(),
+            errands,
+            intake: Mutex::default(),
+            wake: Arc::default(),
+        };
+        (kube, todo)
+    }
+
+    /// Whether objects of this kind are followed.
+    fn watches(&self, key: &ObjectKey) -> bool {
+        self.options.kinds.iter().any(|w| w.group == key.group && w.kind == key.kind)
+    }
+
+    /// The kind of an object, as the cluster serves it.
+    async fn kind(&self, key: &ObjectKey) -> Result<Kind, bowline_kube::Error> {
+        let name = (key.group.clone(), key.kind.clone());
+        if let Some(kind) = self.kinds.lock().get(&name) {
+            return Ok(kind.clone());
+        }
+        let kind = self.cluster.kind(&key.group, &key.kind).await?;
+        self.kinds.lock().insert(name, kind.clone());
+        Ok(kind)
+    }
+}
+
+impl Applier for Kubernetes {
+    fn perform<'a>(&'a self, tasks: &'a [Task]) -> BoxFuture<'a, Vec<Result<(), String>>> {
+        Box::pin(self.run(tasks))
+    }
+
+    fn look(&self, desired: &Desired, rev: Rev, before: Option<&Observed>, now: Wall) -> Look {
+        self.see(desired, rev, before, now)
+    }
+
+    fn operate(
+        &self,
+        desired: &Desired,
+        rev: Rev,
+        before: Option<&Observed>,
+        request: &OperationRequest,
+        now: Wall,
+    ) -> Result<Look, String> {
+        self.take_on(desired, rev, before, request, now)
+    }
+}

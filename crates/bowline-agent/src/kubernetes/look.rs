@@ -1,0 +1,88 @@
+//! How an object is doing, by what the cluster says of it.
+
+use bowline_resources::simulated::Look;
+use bowline_resources::{
+    Desired, Health, Hold, Object, Observed, Of, Owner, Sync, argocd, is_settled,
+};
+use bowline_types::{Rev, Wall};
+use serde_json::Value;
+
+use super::Kubernetes;
+use super::operate::follow;
+
+impl Kubernetes {
+    /// What to report of an object that is wanted.
+    pub(super) fn see(
+        &self,
+        desired: &Desired,
+        rev: Rev,
+        before: Option<&Observed>,
+        now: Wall,
+    ) -> Look {
+        let key = desired.object.key();
+        let of = Of { uid: desired.uid.clone(), rev };
+        let (there, trouble) = {
+            let known = self.known.lock();
+            (known.there.get(&key).cloned(), known.troubles.get(&key).cloned())
+        };
+        let before = before.filter(|b| b.of.uid == of.uid);
+        let mut observed = Observed::new(of, now);
+        observed.operation = before.and_then(|b| b.operation.clone());
+        match &there {
+            None if desired.deleting => {
+                (observed.gone, observed.sync) = (true, Sync::Synced);
+                observed.health = Health::Missing;
+            }
+            None => (observed.sync, observed.health) = (Sync::OutOfSync, Health::Missing),
+            Some(there) => {
+                observed.sync = self.is_as_wanted(desired, there);
+                observed.status = there.status.clone().unwrap_or(Value::Null);
+                observed.health = health(there);
+                if let Some(operation) = &mut observed.operation {
+                    *operation = follow(operation, there, now);
+                    self.pursue(&key, operation, there);
+                }
+            }
+        }
+        settle_times(&mut observed, before, now);
+        Look { observed, again: trouble.map(|t| t.again) }
+    }
+
+    fn is_as_wanted(&self, desired: &Desired, there: &Object) -> Sync {
+        let key = desired.object.key();
+        if self.sink.owner_of(&key) == Owner::Agent {
+            return Sync::Synced;
+        }
+        match is_settled(&self.site.manifest(desired), there, Hold::of(&key)) {
+            true => Sync::Synced,
+            false => Sync::OutOfSync,
+        }
+    }
+}
+
+/// The health that an object's own status tells.
+fn health(object: &Object) -> Health {
+    let status = object.status.as_ref().unwrap_or(&Value::Null);
+    if object.group() == argocd::GROUP && object.kind == "Application" {
+        return argocd::app::health(status);
+    }
+    let conditions = status.get("conditions").and_then(Value::as_array);
+    let says = |kind: &str, value: &str| {
+        let mut all = conditions.into_iter().flatten();
+        all.any(|c| c["type"] == kind && c["status"] == value)
+    };
+    if says("Ready", "False") || says("Available", "False") {
+        Health::Progressing
+    } else {
+        Health::Healthy
+    }
+}
+
+fn settle_times(observed: &mut Observed, before: Option<&Observed>, now: Wall) {
+    let Some(before) = before else { return };
+    observed.since = if before.health == observed.health { before.since } else { now };
+    observed.reported = before.reported;
+    if !observed.same_news(before) {
+        observed.reported = now;
+    }
+}

@@ -1,0 +1,185 @@
+//! Sync, refresh and terminate, as Argo CD takes them: fields that its controller looks for.
+//!
+//! An operation is taken on by a commit, and only then done: the request's id travels with it, so
+//! that it is done once however often this process dies in between.
+
+use std::sync::Arc;
+
+use bowline_kube::{Part, Patch};
+use bowline_resources::simulated::Look;
+use bowline_resources::{
+    Desired, Object, ObjectKey, Observed, Operation, OperationRequest, OperationState, Phase,
+    argocd,
+};
+use bowline_types::{Rev, Wall};
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::Kubernetes;
+
+/// Where the id of a request is found again in the operation's own record.
+pub(super) const ID: &str = "bowline.io/operation";
+
+/// Something to do on the cluster that is not state.
+#[derive(Clone, Debug)]
+pub(crate) struct Errand {
+    key: ObjectKey,
+    id: String,
+    operation: Operation,
+    argument: Value,
+}
+
+impl Kubernetes {
+    /// Takes an operation on, or says why not.
+    pub(super) fn take_on(
+        &self,
+        desired: &Desired,
+        rev: Rev,
+        before: Option<&Observed>,
+        request: &OperationRequest,
+        now: Wall,
+    ) -> Result<Look, String> {
+        let key = desired.object.key();
+        let mut look = self.see(desired, rev, before, now);
+        if request.uid.as_ref().is_some_and(|uid| *uid != desired.uid) {
+            return Err("the object was deleted and made anew since".into());
+        }
+        let there = self.known.lock().there.get(&key).cloned();
+        let there = there.ok_or("the object is not on the cluster yet")?;
+        if desired.deleting || super::there::is_going(&there) {
+            return Err("the object is being deleted".into());
+        }
+        if key.group != argocd::GROUP || key.kind != "Application" {
+            return Err("only Applications have operations on this cluster".into());
+        }
+        let asked = look.observed.operation.as_ref();
+        if asked.is_some_and(|o| o.id == request.id) {
+            return Ok(look);
+        }
+        let busy = there.rest.contains_key("operation") || phase(&there) == Some(Phase::Running);
+        match request.operation {
+            Operation::Sync if busy => {
+                return Err("an operation is running; terminate it first".into());
+            }
+            Operation::Terminate if !busy => return Err("no operation is running".into()),
+            _ => {}
+        }
+        look.observed.operation = Some(OperationState::begin(request, now));
+        look.observed.reported = now;
+        Ok(look)
+    }
+
+    /// Does what was taken on and has not been begun; safe to ask for again.
+    pub(super) fn pursue(&self, key: &ObjectKey, state: &OperationState, there: &Object) {
+        if !state.is_running() || is_begun(state, there) {
+            return;
+        }
+        let errand = Errand {
+            key: key.clone(),
+            id: state.id.clone(),
+            operation: state.operation,
+            argument: state.argument.clone(),
+        };
+        // The receiver lives as long as the agent.
+        let _ended = self.errands.send(errand);
+    }
+
+    /// Runs errands until it is told to stop. What fails is asked for again at the next look.
+    pub(crate) async fn run_errands(
+        self: Arc<Self>,
+        mut todo: mpsc::UnboundedReceiver<Errand>,
+        stop: CancellationToken,
+    ) {
+        while let Some(Some(errand)) = stop.run_until_cancelled(todo.recv()).await {
+            if let Err(error) = self.go(&errand).await {
+                warn!(key = %errand.key, %error, "an operation could not be begun yet");
+                self.sink.later(&errand.key);
+            }
+        }
+    }
+
+    async fn go(&self, errand: &Errand) -> Result<(), bowline_kube::Error> {
+        let Some(there) = self.known.lock().there.get(&errand.key).cloned() else { return Ok(()) };
+        let kind = self.kind(&errand.key).await?;
+        let patch = match errand.operation {
+            Operation::Sync => json!({"operation": with_id(&errand.argument, &errand.id)}),
+            Operation::Refresh => {
+                json!({"metadata": {"annotations": {argocd::REFRESH: "normal", ID: errand.id}}})
+            }
+            Operation::Terminate => json!({
+                "metadata": {"annotations": {ID: errand.id}},
+                "status": {"operationState": {"phase": "Terminating"}},
+            }),
+        };
+        let (namespace, name) = (there.metadata.namespace.as_deref(), &there.metadata.name);
+        let patch = Patch::Merge(patch);
+        let now = self.cluster.patch(&kind, namespace, name, &patch, Part::Whole).await?;
+        if self.note(&errand.key, now) {
+            self.tell(&errand.key);
+        }
+        Ok(())
+    }
+}
+
+/// The operation as it was asked for, with the id by which it is found again.
+fn with_id(argument: &Value, id: &str) -> Value {
+    let mut operation = match argument {
+        Value::Object(map) => map.clone(),
+        _ => Map::new(),
+    };
+    operation.entry("sync").or_insert_with(|| json!({}));
+    operation.entry("initiatedBy").or_insert_with(|| json!({"username": "bowline"}));
+    let info = operation.entry("info").or_insert_with(|| json!([]));
+    if let Value::Array(info) = info {
+        info.push(json!({"name": ID, "value": id}));
+    }
+    Value::Object(operation)
+}
+
+/// Whether the cluster bears the mark of this request.
+fn is_begun(state: &OperationState, there: &Object) -> bool {
+    let marked = |operation: Option<&Value>| {
+        let info = operation.and_then(|o| o.get("info")).and_then(Value::as_array);
+        info.into_iter().flatten().any(|i| i["name"] == ID && i["value"] == state.id.as_str())
+    };
+    let done = there.status.as_ref().and_then(|s| s.pointer("/operationState/operation"));
+    marked(there.rest.get("operation"))
+        || marked(done)
+        || there.metadata.annotations.get(ID) == Some(&state.id)
+}
+
+/// The phase of the last operation, by Argo CD's word.
+fn phase(there: &Object) -> Option<Phase> {
+    let phase = there.status.as_ref()?.pointer("/operationState/phase")?.as_str()?;
+    Some(match phase {
+        "Succeeded" => Phase::Succeeded,
+        "Failed" | "Error" => Phase::Failed,
+        _ => Phase::Running,
+    })
+}
+
+/// How far an operation is, by what the cluster says.
+pub(super) fn follow(state: &OperationState, there: &Object, now: Wall) -> OperationState {
+    if !state.is_running() || !is_begun(state, there) {
+        return state.clone();
+    }
+    let refreshed = !there.metadata.annotations.contains_key(argocd::REFRESH);
+    let phase = match state.operation {
+        Operation::Refresh if refreshed => Phase::Succeeded,
+        Operation::Refresh => Phase::Running,
+        // Still waiting for the controller to take it.
+        Operation::Sync if there.rest.contains_key("operation") => Phase::Running,
+        Operation::Sync => phase(there).unwrap_or(Phase::Running),
+        Operation::Terminate if phase(there) == Some(Phase::Running) => Phase::Running,
+        Operation::Terminate => Phase::Succeeded,
+    };
+    let message = there.status.as_ref().and_then(|s| s.pointer("/operationState/message"));
+    let message = message.and_then(Value::as_str).unwrap_or_default();
+    let message = if state.operation == Operation::Sync { message } else { "" };
+    match phase {
+        Phase::Running => OperationState { message: message.to_owned(), ..state.clone() },
+        phase => state.clone().end(phase, message, now),
+    }
+}

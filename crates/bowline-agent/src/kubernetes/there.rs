@@ -1,0 +1,84 @@
+//! What is there, as the reconciler sees it.
+
+use std::sync::Arc;
+
+use bowline_resources::{Hold, Live, Object, ObjectKey, Of, Owner, argocd, is_settled};
+
+use super::{Kubernetes, Known, Mismatch};
+use crate::applier::Held;
+
+/// The uid of the object that a copy was made from.
+pub(super) fn source_uid(object: &Object) -> Option<&str> {
+    object.metadata.annotations.get(argocd::SOURCE_UID).map(String::as_str)
+}
+
+/// Whether its deletion has begun.
+pub(super) fn is_going(object: &Object) -> bool {
+    object.metadata.deletion_timestamp.is_some()
+}
+
+/// Its place in the history of its cluster, where that can be told.
+pub(super) fn version(object: &Object) -> Option<u64> {
+    object.metadata.rest.get("resourceVersion")?.as_str()?.parse().ok()
+}
+
+impl Kubernetes {
+    /// Takes note of an object as the cluster tells it; an older telling changes nothing.
+    pub(super) fn note(&self, key: &ObjectKey, object: Object) -> bool {
+        let mut known = self.known.lock();
+        let newer = known.there.get(key).is_none_or(|old| {
+            old.metadata.uid != object.metadata.uid
+                || version(old).zip(version(&object)).is_none_or(|(old, new)| old < new)
+        });
+        if newer {
+            known.there.insert(key.clone(), Arc::new(object));
+        }
+        newer
+    }
+
+    /// Tells the reconciler what is there under a key, and has it look.
+    pub(super) fn tell(&self, key: &ObjectKey) {
+        let owner = self.sink.owner_of(key);
+        let held = self.held(&self.known.lock(), key, owner);
+        match held {
+            Some(held) => self.sink.put(held),
+            None => self.sink.gone(key),
+        }
+        self.sink.news(key);
+        if owner == Owner::Agent {
+            self.intake.lock().keys.insert(key.clone());
+            self.wake.notify_one();
+        }
+    }
+
+    fn held(&self, known: &Known, key: &ObjectKey, owner: Owner) -> Option<Held> {
+        let object = known.there.get(key)?;
+        let applied = known.applied.get(key).filter(|a| a.from == owner);
+        // What the agent's cluster itself owns is there on its own word.
+        let uid = match owner {
+            Owner::Agent => object.metadata.uid.clone()?,
+            Owner::Hub => self.made_from(object, applied.map(|a| a.desired.uid.as_str()))?,
+        };
+        let of_this = applied.filter(|a| a.desired.uid == uid);
+        let rev = of_this.map_or(0, |a| a.rev);
+        let settled = of_this.filter(|a| match owner {
+            Owner::Agent => true,
+            Owner::Hub => is_settled(&self.site.manifest(&a.desired), object, Hold::of(key)),
+        });
+        let seen = settled.map_or_else(|| (**object).clone(), |a| a.desired.object.clone());
+        let live = Live { key: key.clone(), of: Of { uid, rev }, object: seen, going: is_going(object) };
+        Some(Held { live, from: owner })
+    }
+
+    /// The uid of the source of an object that is ours; none if it is not, or is to be taken over.
+    fn made_from(&self, object: &Object, applied: Option<&str>) -> Option<String> {
+        let source = source_uid(object)?;
+        let wanted = applied.is_none_or(|uid| uid == source);
+        let policy = object.metadata.annotations.get(argocd::MISMATCH_POLICY).map(String::as_str);
+        let upsert = match policy {
+            Some(policy) => policy == "upsert",
+            None => self.options.mismatch == Mismatch::Upsert,
+        };
+        (wanted || !upsert).then(|| source.to_owned())
+    }
+}

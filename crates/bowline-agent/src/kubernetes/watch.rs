@@ -1,0 +1,130 @@
+//! Follows what the cluster tells, one watch for each kind.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline_kube::{Heard, Scope};
+use bowline_resources::{ObjectKey, argocd};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::{Kubernetes, Watched};
+
+/// How long to wait before asking again for a kind that the cluster does not serve.
+const NO_KIND: Duration = Duration::from_secs(5);
+
+/// Which kinds have been listed.
+pub(crate) struct Listed(Mutex<BTreeSet<usize>>, usize);
+
+impl Listed {
+    pub(crate) fn new(kinds: usize) -> Self {
+        Self(Mutex::default(), kinds)
+    }
+
+    /// This one is; whether that makes it all of them.
+    fn mark(&self, at: usize) -> bool {
+        let mut listed = self.0.lock();
+        listed.insert(at) && listed.len() == self.1
+    }
+}
+
+impl Kubernetes {
+    /// The kinds that are watched.
+    pub(crate) fn watched(&self) -> &[Watched] {
+        &self.options.kinds
+    }
+
+    fn scope(&self) -> Scope {
+        if self.options.namespaces.iter().any(|n| n == "*") {
+            return Scope::Cluster;
+        }
+        let mut all: BTreeSet<_> = self.options.namespaces.iter().cloned().collect();
+        all.insert(self.site.namespace.clone());
+        Scope::Namespaces(all.into_iter().collect())
+    }
+
+    /// Follows one kind until it is told to stop.
+    pub(crate) async fn follow(
+        self: Arc<Self>,
+        at: usize,
+        listed: Arc<Listed>,
+        stop: CancellationToken,
+    ) {
+        let Some(watched) = self.options.kinds.get(at).cloned() else { return };
+        let following = async {
+            let kind = self.found(&watched, &listed, at).await;
+            let scope = if kind.namespaced { self.scope() } else { Scope::Cluster };
+            let mut watch = self.cluster.watch(&kind, scope, watched.labels.as_deref());
+            loop {
+                match watch.next().await {
+                    Heard::Put(object) => {
+                        let Some(key) = self.site.on_shelf(&object.key()) else { continue };
+                        let ignored = object.metadata.labels.get(argocd::IGNORE_SYNC);
+                        if ignored.is_some_and(|v| v == "true") {
+                            self.forget(&key);
+                        } else if self.note(&key, *object) {
+                            self.tell(&key);
+                        }
+                    }
+                    Heard::Gone { key, uid } => self.vanish(&key, &uid),
+                    Heard::Listed => {
+                        info!(kind = %kind.kind, "listed what is on the cluster");
+                        if listed.mark(at) {
+                            self.all_listed();
+                        }
+                    }
+                    Heard::Trouble(error) => {
+                        warn!(kind = %kind.kind, %error, "the cluster is not heard at present");
+                    }
+                }
+            }
+        };
+        stop.run_until_cancelled(following).await;
+    }
+
+    fn all_listed(&self) {
+        self.sink.listed();
+        self.intake.lock().all = true;
+        self.wake.notify_one();
+    }
+
+    /// Waits until the cluster serves a kind. One that it does not serve has nothing to list.
+    async fn found(&self, watched: &Watched, listed: &Listed, at: usize) -> bowline_kube::Kind {
+        let mut told = false;
+        loop {
+            match self.cluster.kind(&watched.group, &watched.kind).await {
+                Ok(kind) => return kind,
+                Err(error) => {
+                    if !std::mem::replace(&mut told, true) {
+                        warn!(kind = %watched.kind, %error, "waiting for the cluster to serve it");
+                    }
+                    if matches!(error, bowline_kube::Error::NoKind { .. }) && listed.mark(at) {
+                        self.all_listed();
+                    }
+                }
+            }
+            tokio::time::sleep(NO_KIND).await;
+        }
+    }
+
+    /// An object is gone from the cluster, unless another of its name is there by now.
+    fn vanish(&self, key: &ObjectKey, uid: &str) {
+        let Some(key) = self.site.on_shelf(key) else { return };
+        {
+            let mut known = self.known.lock();
+            let other = known.there.get(&key).is_some_and(|o| o.metadata.uid.as_deref() != Some(uid));
+            if other {
+                return;
+            }
+            known.there.remove(&key);
+        }
+        self.tell(&key);
+    }
+
+    fn forget(&self, key: &ObjectKey) {
+        self.known.lock().there.remove(key);
+        self.tell(key);
+    }
+}

@@ -1,0 +1,269 @@
+//! The control-plane cluster: what people and ApplicationSets want there goes to the agents, and what
+//! agents report goes back there. Without one, the hub's own store and API are all there is.
+//!
+//! Everything comes down to one question, asked whenever something changed: for this agent and this
+//! object, what must be written on the shelf (`intake`), and what on the cluster (`outflow`)?
+
+mod ask;
+mod intake;
+mod intent;
+mod mirror;
+mod outflow;
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bowline_kube::{Cluster, Kind};
+use bowline_resources::argocd::project::Mapping;
+use bowline_resources::argocd::{GPG_KEYS, GROUP};
+use bowline_resources::{Object, ObjectKey};
+use bowline_types::NodeId;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::state::State;
+
+pub(crate) use intake::run;
+
+/// How the control-plane cluster is used.
+#[derive(Clone, Debug)]
+pub struct PlaneOptions {
+    /// How the cluster is reached.
+    pub cluster: bowline_kube::Options,
+    /// The namespace of its Argo CD.
+    pub namespace: String,
+    /// How an Application finds its agent.
+    pub mapping: Mapping,
+    /// Makes the namespace of an agent where it is missing.
+    pub create_namespaces: bool,
+}
+
+impl PlaneOptions {
+    /// The usual: Argo CD in its own namespace, an agent's Applications in that of its name.
+    pub fn new(cluster: bowline_kube::Options) -> Self {
+        let (namespace, mapping) = ("argocd".into(), Mapping::default());
+        Self { cluster, namespace, mapping, create_namespaces: true }
+    }
+}
+
+/// One object at one agent, by its key on the shelf.
+type Pair = (NodeId, ObjectKey);
+
+/// What may need a look.
+#[derive(Debug, Default)]
+struct Dirty {
+    /// Objects of the cluster.
+    plane: BTreeSet<ObjectKey>,
+    /// Objects at agents.
+    pairs: BTreeSet<Pair>,
+    /// All that has to do with these agents.
+    agents: BTreeSet<NodeId>,
+}
+
+/// Where news for the plane is left.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    dirty: Mutex<Dirty>,
+    wake: Notify,
+}
+
+impl Inbox {
+    /// What is wanted or reported of these objects may have changed.
+    pub(crate) fn objects<'a>(&self, agent: &NodeId, keys: impl Iterator<Item = &'a bowline_types::Key>) {
+        let keys = keys.filter_map(|key| ObjectKey::from_record(key).ok());
+        self.dirty.lock().pairs.extend(keys.map(|key| (agent.clone(), key)));
+        self.wake.notify_one();
+    }
+
+    /// Whose word counts for this agent's objects may have changed.
+    pub(crate) fn agents(&self, names: impl IntoIterator<Item = NodeId>) {
+        self.dirty.lock().agents.extend(names);
+        self.wake.notify_one();
+    }
+
+    fn plane(&self, key: ObjectKey) {
+        self.dirty.lock().plane.insert(key);
+        self.wake.notify_one();
+    }
+
+    fn again(&self, pair: Pair) {
+        self.dirty.lock().pairs.insert(pair);
+        self.wake.notify_one();
+    }
+
+    fn take(&self) -> Dirty {
+        std::mem::take(&mut self.dirty.lock())
+    }
+}
+
+/// The control-plane cluster.
+pub(crate) struct Plane {
+    cluster: Cluster,
+    options: PlaneOptions,
+    inbox: Arc<Inbox>,
+    known: Mutex<Known>,
+    kinds: Mutex<BTreeMap<(String, String), Kind>>,
+    asked: Mutex<BTreeSet<(Pair, bowline_resources::Operation)>>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    there: BTreeMap<ObjectKey, Arc<Object>>,
+    /// Agents that an Application was wanted at, where its destination says so.
+    placed: BTreeMap<ObjectKey, BTreeSet<NodeId>>,
+    /// Kinds of which all has been told.
+    listed: BTreeSet<&'static str>,
+    /// Agents whose shelf has all that the cluster wants of them.
+    sealed: BTreeSet<NodeId>,
+}
+
+/// The kinds that are taken from the cluster, and whether only from Argo CD's own namespace.
+const KINDS: [(&str, &str, bool, Option<&str>); 4] = [
+    (GROUP, "Application", false, None),
+    (GROUP, "AppProject", true, None),
+    ("", "Secret", true, Some("argocd.argoproj.io/secret-type in (repository,repo-creds)")),
+    ("", "ConfigMap", true, None),
+];
+
+impl Plane {
+    /// Reads the credentials; a cluster that is not there yet is waited for later.
+    pub(crate) async fn open(options: PlaneOptions) -> Result<Arc<Self>, bowline_kube::Error> {
+        let cluster = Cluster::connect(options.cluster.clone()).await?;
+        Ok(Arc::new(Self {
+            cluster,
+            options,
+            inbox: Arc::default(),
+            known: Mutex::default(),
+            kinds: Mutex::default(),
+            asked: Mutex::default(),
+        }))
+    }
+
+    /// Where news is left.
+    pub(crate) fn inbox(&self) -> Arc<Inbox> {
+        self.inbox.clone()
+    }
+
+    /// Whether objects like this come from the cluster, and so are not written by the API.
+    pub(crate) fn owns(&self, agent: &NodeId, key: &ObjectKey) -> bool {
+        // On a shelf that is the agent's own namespace, whatever it is called there.
+        let home = key.namespace.as_deref() == Some(agent.as_str());
+        match (key.group.as_str(), key.kind.as_str()) {
+            (GROUP, "Application") => true,
+            (GROUP, "AppProject") | ("", "Secret") => home,
+            ("", "ConfigMap") => home && key.name == GPG_KEYS,
+            _ => false,
+        }
+    }
+
+    /// Whether an object at an agent has a source on the cluster.
+    pub(crate) fn has_source(&self, agent: &NodeId, key: &ObjectKey) -> bool {
+        self.there(&self.source_key(agent, key)).is_some()
+    }
+
+    async fn kind(&self, key: &ObjectKey) -> Result<Kind, bowline_kube::Error> {
+        let name = (key.group.clone(), key.kind.clone());
+        if let Some(kind) = self.kinds.lock().get(&name) {
+            return Ok(kind.clone());
+        }
+        let kind = self.cluster.kind(&key.group, &key.kind).await?;
+        self.kinds.lock().insert(name, kind.clone());
+        Ok(kind)
+    }
+
+    fn there(&self, key: &ObjectKey) -> Option<Arc<Object>> {
+        self.known.lock().there.get(key).cloned()
+    }
+
+    /// Takes note of an object as the cluster tells it; an older telling changes nothing.
+    fn note(&self, object: Object) -> bool {
+        let key = object.key();
+        let version = |o: &Object| o.metadata.rest.get("resourceVersion")?.as_str()?.parse::<u64>().ok();
+        let mut known = self.known.lock();
+        let newer = known.there.get(&key).is_none_or(|old| {
+            old.metadata.uid != object.metadata.uid
+                || version(old).zip(version(&object)).is_none_or(|(old, new)| old < new)
+        });
+        if newer {
+            known.there.insert(key, Arc::new(object));
+        }
+        newer
+    }
+
+    fn is_listed(&self) -> bool {
+        self.known.lock().listed.len() == KINDS.len()
+    }
+
+    /// The pairs that a change of an object of the cluster is about.
+    fn pairs_of(&self, state: &State, key: &ObjectKey) -> Vec<Pair> {
+        let own = key.namespace.as_deref() == Some(self.options.namespace.as_str());
+        let at = |agent: &NodeId, name: &str| {
+            let namespace = Some(agent.to_string());
+            (agent.clone(), ObjectKey { namespace, name: name.to_owned(), ..key.clone() })
+        };
+        if key.kind == "Application" {
+            return self.agents_of(state, key).into_iter().map(|a| {
+                let key = self.on_shelf(&a, key);
+                (a, key)
+            }).collect();
+        }
+        if !own {
+            return vec![];
+        }
+        let names = state.views.roster.names();
+        let mut pairs: Vec<_> = names.iter().map(|agent| at(agent, &key.name)).collect();
+        // The mirror of an agent's project bears the agent's name before its own.
+        let mirrors = names.iter().filter_map(|agent| {
+            let name = key.name.strip_prefix(agent.as_str())?.strip_prefix('-')?;
+            Some(at(agent, name))
+        });
+        pairs.extend(mirrors.filter(|_| key.kind == "AppProject"));
+        pairs
+    }
+
+    /// The agents that an Application is, or was, about.
+    fn agents_of(&self, state: &State, key: &ObjectKey) -> BTreeSet<NodeId> {
+        let mut known = self.known.lock();
+        let mut agents: BTreeSet<NodeId> = known.placed.remove(key).unwrap_or_default();
+        let named = match self.options.mapping {
+            Mapping::Namespace => key.namespace.clone(),
+            Mapping::Destination => {
+                let there = known.there.get(key);
+                there.and_then(|o| intent::destination(o)).map(str::to_owned)
+            }
+        };
+        let named = named.and_then(|n| NodeId::new(&n).ok());
+        if let Some(agent) = named.filter(|n| state.views.roster.entry(n).is_some()) {
+            if self.options.mapping == Mapping::Destination {
+                known.placed.insert(key.clone(), [agent.clone()].into());
+            }
+            agents.insert(agent);
+        }
+        // A mirror lives in the namespace of its agent, however Applications are placed.
+        let home = key.namespace.as_deref().and_then(|n| NodeId::new(n).ok());
+        agents.extend(home.filter(|n| state.views.roster.entry(n).is_some()));
+        agents
+    }
+
+    /// Where an Application of the cluster lives on the shelf of an agent.
+    fn on_shelf(&self, agent: &NodeId, key: &ObjectKey) -> ObjectKey {
+        let own = key.namespace.as_deref() == Some(self.options.namespace.as_str());
+        match self.options.mapping {
+            Mapping::Destination if own => {
+                ObjectKey { namespace: Some(agent.to_string()), ..key.clone() }
+            }
+            _ => key.clone(),
+        }
+    }
+
+    /// Where the source of an object on an agent's shelf is on the cluster.
+    fn source_key(&self, agent: &NodeId, key: &ObjectKey) -> ObjectKey {
+        let home = key.namespace.as_deref() == Some(agent.as_str());
+        let elsewhere = key.kind != "Application" || self.options.mapping == Mapping::Destination;
+        match home && elsewhere {
+            true => ObjectKey { namespace: Some(self.options.namespace.clone()), ..key.clone() },
+            false => key.clone(),
+        }
+    }
+}

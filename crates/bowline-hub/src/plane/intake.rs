@@ -1,0 +1,151 @@
+//! The loop: what changed is looked at, shelves are written first, then the cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bowline_drive::Error;
+use bowline_resources::{Absence, ObjectKey, Owner, desired_shelf};
+use bowline_sync::WriteError;
+use bowline_types::{Guard, Item, MAX_COMMIT_BYTES, MAX_COMMIT_RECORDS, NodeId};
+use futures_util::StreamExt;
+
+use super::{Dirty, Pair, Plane};
+use crate::clock;
+use crate::state::State;
+
+/// Writes to the cluster that are under way at a time.
+const AT_A_TIME: usize = 16;
+
+/// Works until it is dropped.
+pub(crate) async fn run(state: Arc<State>, plane: Arc<Plane>) {
+    let mut watches = tokio::task::JoinSet::new();
+    watches.spawn(plane.clone().follow());
+    plane.inbox.agents(state.views.roster.names());
+    loop {
+        plane.inbox.wake.notified().await;
+        if !plane.is_listed() {
+            // What is not told yet would look like what is gone.
+            continue;
+        }
+        let dirty = plane.inbox.take();
+        plane.turn(&state, dirty).await;
+    }
+}
+
+impl Plane {
+    async fn turn(&self, state: &Arc<State>, dirty: Dirty) {
+        let mut pairs = dirty.pairs;
+        for key in &dirty.plane {
+            pairs.extend(self.pairs_of(state, key));
+        }
+        for agent in &dirty.agents {
+            pairs.extend(self.all_of(state, agent));
+        }
+        let mut by_agent: BTreeMap<NodeId, BTreeSet<ObjectKey>> = BTreeMap::new();
+        for (agent, key) in &pairs {
+            by_agent.entry(agent.clone()).or_default().insert(key.clone());
+        }
+        for agent in dirty.agents {
+            by_agent.entry(agent).or_default();
+        }
+        for (agent, keys) in &by_agent {
+            self.take_in(state, agent, keys).await;
+        }
+        let work = pairs.into_iter().map(|pair| self.let_out(state, pair));
+        let mut work = futures_util::stream::iter(work).buffer_unordered(AT_A_TIME);
+        while work.next().await.is_some() {}
+    }
+
+    /// Every pair of an agent: what the cluster may want there, and what the shelves have.
+    fn all_of(&self, state: &Arc<State>, agent: &NodeId) -> BTreeSet<Pair> {
+        let plane: Vec<_> = self.known.lock().there.keys().cloned().collect();
+        let mut pairs: BTreeSet<Pair> = plane
+            .iter()
+            .flat_map(|key| self.pairs_of(state, key))
+            .filter(|(a, _)| a == agent)
+            .collect();
+        let keys = state.views.fleet.keys(agent);
+        let keys = keys.iter().filter_map(|key| ObjectKey::from_record(key).ok());
+        pairs.extend(keys.map(|key| (agent.clone(), key)));
+        pairs
+    }
+
+    /// Writes on an agent's shelf what the cluster wants there.
+    async fn take_in(&self, state: &Arc<State>, agent: &NodeId, keys: &BTreeSet<ObjectKey>) {
+        let Some(entry) = state.views.roster.entry(agent) else { return };
+        let now = clock::now();
+        let first = !self.known.lock().sealed.contains(agent);
+        let (mut writes, mut absent) = (vec![], vec![]);
+        for key in keys.iter().filter(|key| self.owns(agent, key)) {
+            if entry.owner_of(key.namespace.as_deref(), &key.kind) != Owner::Hub {
+                continue;
+            }
+            let record = key.record_key();
+            let told = state.views.fleet.hub_wants(agent, &record);
+            let had = told.as_ref().and_then(|t| t.says());
+            let guard = Guard { key: record.clone(), at: told.as_ref().map(|t| t.rev) };
+            match self.source(agent, key) {
+                Some(source) => {
+                    let next = self.record(agent, key, &source, had, now);
+                    writes.extend(next.map(|d| (guard, Item::put(record, d.encode()))));
+                }
+                None if told.is_some() => absent.push((guard, Item::remove(record))),
+                None => {}
+            }
+        }
+        let total = state.views.fleet.keys(agent).len();
+        if first && !Absence::default().allows(absent.len(), total) {
+            tracing::error!(%agent, absent = absent.len(), total,
+                "the control plane lacks more of what was wanted at this agent than may go without \
+                 asking: nothing is deleted; is this the right cluster?");
+        } else {
+            writes.extend(absent);
+        }
+        if self.write(state, agent, writes).await && first {
+            state.handle.seal(desired_shelf(agent, Owner::Hub));
+            self.known.lock().sealed.insert(agent.clone());
+        }
+    }
+
+    /// Commits in as few batches as fit; what somebody else wrote meanwhile is looked at again.
+    async fn write(&self, state: &State, agent: &NodeId, mut writes: Vec<(Guard, Item)>) -> bool {
+        let shelf = desired_shelf(agent, Owner::Hub);
+        while !writes.is_empty() {
+            let rest = writes.split_off(fitting(&writes));
+            let (guards, items): (Vec<_>, Vec<_>) = writes.iter().cloned().unzip();
+            match state.handle.write(&shelf, guards, items).await {
+                Ok(_) => writes = rest,
+                Err(Error::Write(refusal)) if matches!(refusal.0, WriteError::Conflict(..)) => {
+                    let WriteError::Conflict(key, _) = refusal.0 else { return false };
+                    writes.retain(|(guard, _)| guard.key != key);
+                    writes.extend(rest);
+                    if let Ok(key) = ObjectKey::from_record(&key) {
+                        self.inbox.again((agent.clone(), key));
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%agent, %error, "what the control plane wants is not taken in yet");
+                    let keys = writes.iter().chain(&rest).map(|(guard, _)| &guard.key);
+                    let keys: Vec<_> = keys.cloned().collect();
+                    let inbox = self.inbox.clone();
+                    let agent = agent.clone();
+                    tokio::spawn(async move {
+                        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+                        inbox.objects(&agent, keys.iter());
+                    });
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}
+
+fn fitting(writes: &[(Guard, Item)]) -> usize {
+    let mut weight = 0;
+    let fits = |(_, item): &&(Guard, Item)| {
+        weight += item.weight();
+        weight <= MAX_COMMIT_BYTES
+    };
+    writes.iter().take(MAX_COMMIT_RECORDS).take_while(fits).count().max(1)
+}

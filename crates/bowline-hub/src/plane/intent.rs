@@ -1,0 +1,108 @@
+//! What the cluster wants of one agent, object by object.
+
+use std::sync::Arc;
+
+use bowline_resources::argocd::project::{self, Mapping};
+use bowline_resources::argocd::{GPG_KEYS, IGNORE_SYNC, IN_CLUSTER, LAST_APPLIED, REFRESH, SECRET_TYPE};
+use bowline_resources::{Deletion, Desired, Object, ObjectKey};
+use bowline_types::{NodeId, Wall};
+use serde_json::Value;
+
+use super::Plane;
+
+/// The agent that an Application names as its destination.
+pub(super) fn destination(app: &Object) -> Option<&str> {
+    let name = app.spec.as_ref()?.pointer("/destination/name")?.as_str()?;
+    (!name.is_empty() && name != IN_CLUSTER).then_some(name)
+}
+
+impl Plane {
+    /// The source of an object, if the cluster wants it at this agent.
+    pub(super) fn source(&self, agent: &NodeId, key: &ObjectKey) -> Option<Arc<Object>> {
+        let there = self.there(&self.source_key(agent, key))?;
+        let ignored = there.metadata.labels.get(IGNORE_SYNC).is_some_and(|v| v == "true");
+        let wanted = match key.kind.as_str() {
+            "Application" => self.is_placed(&there, agent),
+            "AppProject" => project::for_agent(&there, agent.as_str(), self.options.mapping).is_some(),
+            "Secret" => self.is_for(&there, agent),
+            "ConfigMap" => there.metadata.name == GPG_KEYS,
+            _ => false,
+        };
+        (wanted && !ignored).then_some(there)
+    }
+
+    fn is_placed(&self, app: &Object, agent: &NodeId) -> bool {
+        match self.options.mapping {
+            Mapping::Namespace => app.metadata.namespace.as_deref() == Some(agent.as_str()),
+            Mapping::Destination => destination(app) == Some(agent.as_str()),
+        }
+    }
+
+    /// Repositories of a project go where it goes; those of no project go to everybody.
+    fn is_for(&self, secret: &Object, agent: &NodeId) -> bool {
+        let kind = secret.metadata.labels.get(SECRET_TYPE).map(String::as_str);
+        if !matches!(kind, Some("repository" | "repo-creds")) {
+            return false;
+        }
+        let Some(project) = text_of(secret, "project").filter(|p| !p.is_empty()) else { return true };
+        let key = ObjectKey {
+            group: bowline_resources::argocd::GROUP.into(),
+            kind: "AppProject".into(),
+            namespace: Some(self.options.namespace.clone()),
+            name: project,
+        };
+        let project = self.there(&key);
+        project.is_some_and(|p| project::for_agent(&p, agent.as_str(), self.options.mapping).is_some())
+    }
+
+    /// The record that the shelf should have for an object; none if that is what it has.
+    pub(super) fn record(
+        &self,
+        agent: &NodeId,
+        key: &ObjectKey,
+        source: &Object,
+        had: Option<&Desired>,
+        now: Wall,
+    ) -> Option<Desired> {
+        let object = self.spelled(agent, key, source)?;
+        let uid = source.metadata.uid.clone()?;
+        let same = had.filter(|had| had.uid == uid);
+        let mut next = match same {
+            Some(had) => had.replaced(&object),
+            None => Some(Desired::new(&object, uid, now)),
+        };
+        let deleting = source.metadata.deletion_timestamp.is_some();
+        if deleting && same.is_none_or(|had| !had.deleting) {
+            let base = next.or_else(|| same.cloned())?;
+            next = match base.delete(now) {
+                Deletion::Mark(marked) => Some(*marked),
+                Deletion::Now | Deletion::Already => Some(Desired { deleting: true, ..base }),
+            };
+        }
+        next
+    }
+
+    /// The object as the agent is to have it.
+    fn spelled(&self, agent: &NodeId, key: &ObjectKey, source: &Object) -> Option<Object> {
+        let mut object = match key.kind.as_str() {
+            "AppProject" => project::for_agent(source, agent.as_str(), self.options.mapping)?,
+            _ => source.intended(),
+        };
+        let meta = &mut object.metadata;
+        meta.namespace.clone_from(&key.namespace);
+        meta.rest.remove("ownerReferences");
+        for passing in [LAST_APPLIED, REFRESH] {
+            meta.annotations.remove(passing);
+        }
+        object.rest.remove("operation");
+        Some(object)
+    }
+}
+
+/// A value of a Secret, if it is text.
+fn text_of(secret: &Object, field: &str) -> Option<String> {
+    use base64::Engine as _;
+    let coded = secret.rest.get("data")?.get(field).and_then(Value::as_str)?;
+    let bytes = base64::engine::general_purpose::STANDARD.decode(coded).ok()?;
+    String::from_utf8(bytes).ok()
+}

@@ -1,0 +1,124 @@
+//! What autonomous agents want, shown on the cluster. Whoever changes it there finds it changed back.
+
+use std::sync::Arc;
+
+use bowline_kube::{Apply, Delete, Error, Patch, Part, Propagation};
+use bowline_resources::argocd::{SOURCE_UID, app, project};
+use bowline_resources::{Desired, Hold, Object, ObjectKey, Owner, desired_shelf, extras, is_settled};
+use bowline_types::NodeId;
+use serde_json::json;
+
+use super::{Pair, Plane};
+use crate::state::State;
+
+impl Plane {
+    /// Makes the mirror of an agent's object what the agent wants it to be.
+    pub(super) async fn mirror(&self, state: &Arc<State>, pair: &Pair) -> Result<(), Error> {
+        let (agent, key) = pair;
+        let Some(place) = self.mirror_key(agent, key) else { return Ok(()) };
+        let told = state.views.fleet.agent_wants(agent, &key.record_key());
+        let Some(desired) = told.as_ref().and_then(|t| t.says()) else {
+            return self.clear(state, agent, &place).await;
+        };
+        let manifest = self.image(agent, key, desired);
+        let there = self.there(&place);
+        if !there.as_ref().is_some_and(|t| is_settled(&manifest, t, Hold::Whole)) {
+            self.bring(agent, &manifest).await?;
+        }
+        let Some(there) = self.there(&place) else { return Ok(()) };
+        if key.kind == "Application" {
+            self.ask_for(state, pair, &there);
+            let seen = state.views.fleet.seen(agent, &key.record_key());
+            if let Some(seen) = seen.as_ref().and_then(|s| s.says()) {
+                let status = app::mirror_status(agent.as_str(), &seen.status);
+                self.write_status(&there, status).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where an agent's object is shown; none: nowhere.
+    fn mirror_key(&self, agent: &NodeId, key: &ObjectKey) -> Option<ObjectKey> {
+        // Of an autonomous agent, what lives in its own namespace is shown.
+        if key.namespace.as_deref() != Some(agent.as_str()) {
+            return None;
+        }
+        match key.kind.as_str() {
+            "Application" => Some(key.clone()),
+            "AppProject" => Some(ObjectKey {
+                namespace: Some(self.options.namespace.clone()),
+                name: project::mirror_name(agent.as_str(), &key.name),
+                ..key.clone()
+            }),
+            _ => None,
+        }
+    }
+
+    fn image(&self, agent: &NodeId, key: &ObjectKey, desired: &Desired) -> Object {
+        match key.kind.as_str() {
+            "AppProject" => {
+                project::mirror(agent.as_str(), &desired.uid, &self.options.namespace, &desired.object)
+            }
+            _ => app::mirror(agent.as_str(), &desired.uid, &desired.object),
+        }
+    }
+
+    async fn bring(&self, agent: &NodeId, manifest: &Object) -> Result<(), Error> {
+        let kind = self.kind(&manifest.key()).await?;
+        let how = Apply { force: true, ..Apply::default() };
+        let applied = self.cluster.apply(&kind, manifest, how).await;
+        let now = match applied {
+            Err(Error::NotFound { .. }) if self.options.create_namespaces => {
+                self.make_namespace(agent).await?;
+                self.cluster.apply(&kind, manifest, how).await?
+            }
+            applied => applied?,
+        };
+        let surplus = extras(manifest, &now);
+        self.note(now.clone());
+        if let Some(patch) = surplus {
+            self.patch(&now, &Patch::Merge(patch), Part::Whole).await?;
+        }
+        Ok(())
+    }
+
+    async fn make_namespace(&self, agent: &NodeId) -> Result<(), Error> {
+        let kind = self.cluster.kind("", "Namespace").await?;
+        let namespace = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": agent.as_str()},
+        });
+        let Ok(namespace) = Object::from_value(namespace) else { return Ok(()) };
+        match self.cluster.create(&kind, &namespace).await {
+            Ok(_) | Err(Error::Exists { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes away a mirror whose agent no longer has the object. Only on a whole copy's word: one
+    /// that still fills lacks what it has not heard of.
+    async fn clear(&self, state: &State, agent: &NodeId, place: &ObjectKey) -> Result<(), Error> {
+        let Some(there) = self.there(place) else { return Ok(()) };
+        if !there.metadata.annotations.contains_key(SOURCE_UID) {
+            return Ok(());
+        }
+        let shelf = desired_shelf(agent, Owner::Agent);
+        let look = move |node: &bowline_sync::Node| {
+            node.read(&shelf).is_some_and(|c| c.place.is_whole() && c.head.sealed.is_some())
+        };
+        if !state.handle.with(look).await.unwrap_or(false) {
+            return Ok(());
+        }
+        if !there.metadata.finalizers.is_empty() {
+            let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+            self.patch(&there, &patch, Part::Whole).await?;
+        }
+        let kind = self.kind(place).await?;
+        let how = Delete {
+            uid: there.metadata.uid.clone(),
+            resource_version: None,
+            propagation: Propagation::Background,
+        };
+        let (namespace, name) = (place.namespace.as_deref(), &place.name);
+        self.cluster.delete(&kind, namespace, name, how).await.map(drop)
+    }
+}

@@ -1,0 +1,123 @@
+//! What agents report, written on the cluster.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline_kube::{Error, Part, Patch};
+use bowline_resources::argocd::app;
+use bowline_resources::{Object, ObjectKey, Observed, Owner, Sync, rfc3339};
+use serde_json::{Value, json};
+
+use super::{Pair, Plane};
+use crate::state::State;
+
+/// How long to wait after the cluster refused something.
+const AGAIN: Duration = Duration::from_secs(5);
+
+impl Plane {
+    /// Writes on the cluster what there is to say of one object at one agent.
+    pub(super) async fn let_out(&self, state: &Arc<State>, pair: Pair) {
+        let (agent, key) = &pair;
+        let Some(entry) = state.views.roster.entry(agent) else { return };
+        if !self.owns(agent, key) {
+            return;
+        }
+        let done = match entry.owner_of(key.namespace.as_deref(), &key.kind) {
+            Owner::Hub => self.report(state, &pair).await,
+            Owner::Agent => self.mirror(state, &pair).await,
+        };
+        match done {
+            Ok(()) => {}
+            // Somebody else was faster: the watch tells what is there now.
+            Err(Error::NotFound { .. }) => {}
+            Err(error) => {
+                tracing::warn!(%agent, %key, %error, "not shown on the control plane yet");
+                let inbox = self.inbox.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(AGAIN).await;
+                    inbox.again(pair);
+                });
+            }
+        }
+    }
+
+    /// What a managed agent says of an object, beside what was wanted.
+    async fn report(&self, state: &Arc<State>, pair: &Pair) -> Result<(), Error> {
+        let (agent, key) = pair;
+        let Some(there) = self.source(agent, key) else { return Ok(()) };
+        self.ask_for(state, pair, &there);
+        let Some(told) = state.views.fleet.seen(agent, &key.record_key()) else { return Ok(()) };
+        let Some(seen) = told.says() else { return Ok(()) };
+        if there.metadata.uid.as_deref() != Some(seen.of.uid.as_str()) {
+            return Ok(());
+        }
+        if there.metadata.deletion_timestamp.is_some() && seen.gone {
+            return self.finalize(&there).await;
+        }
+        if key.kind == "Application" {
+            self.write_status(&there, status_of(seen, &there)).await?;
+        }
+        Ok(())
+    }
+
+    /// The agent's word is that it is gone there: nobody else has to wait for it.
+    async fn finalize(&self, there: &Object) -> Result<(), Error> {
+        if there.metadata.finalizers.is_empty() {
+            return Ok(());
+        }
+        let patch = Patch::Merge(json!({"metadata": {
+            "finalizers": null, "uid": there.metadata.uid,
+        }}));
+        self.patch(there, &patch, Part::Whole).await
+    }
+
+    /// Writes a status, if it is another.
+    pub(super) async fn write_status(&self, there: &Object, status: Value) -> Result<(), Error> {
+        if there.status.as_ref().unwrap_or(&Value::Null) == &status || status.is_null() {
+            return Ok(());
+        }
+        let uid = there.metadata.uid.clone();
+        let patch = Patch::Json(json!([
+            {"op": "test", "path": "/metadata/uid", "value": uid},
+            {"op": "add", "path": "/status", "value": status},
+        ]));
+        let kind = self.kind(&there.key()).await?;
+        let part = if kind.status { Part::Status } else { Part::Whole };
+        self.patch(there, &patch, part).await
+    }
+
+    pub(super) async fn patch(&self, there: &Object, patch: &Patch, part: Part) -> Result<(), Error> {
+        let kind = self.kind(&there.key()).await?;
+        let (namespace, name) = (there.metadata.namespace.as_deref(), &there.metadata.name);
+        let now = self.cluster.patch(&kind, namespace, name, patch, part).await?;
+        self.note(now);
+        Ok(())
+    }
+
+    /// Where the object of a key is, if it is.
+    pub(super) fn at(&self, key: &ObjectKey) -> Option<Arc<Object>> {
+        self.there(key)
+    }
+}
+
+/// The status to show: the agent's, and what keeps the agent from doing what is wanted.
+fn status_of(seen: &Observed, there: &Object) -> Value {
+    let mut status = seen.status.clone();
+    let failed = seen.sync == Sync::OutOfSync && !seen.message.is_empty();
+    if !failed {
+        return status;
+    }
+    if status.is_null() {
+        status = there.status.clone().unwrap_or_else(|| json!({}));
+    }
+    let condition = app::agent_error(&seen.message, &rfc3339(seen.since));
+    if let Value::Object(map) = &mut status {
+        map.insert("health".into(), json!({"status": "Degraded", "message": seen.message}));
+        let conditions = map.entry("conditions").or_insert_with(|| json!([]));
+        if let Value::Array(list) = conditions {
+            list.retain(|c| c["type"] != "AgentError");
+            list.push(condition);
+        }
+    }
+    status
+}

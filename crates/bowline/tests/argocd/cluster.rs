@@ -1,0 +1,97 @@
+//! A cluster, as somebody with `kubectl` sees it.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+/// One of the test bed's clusters.
+#[derive(Clone)]
+pub(crate) struct Cluster {
+    kubectl: PathBuf,
+    pub(crate) kubeconfig: PathBuf,
+}
+
+impl Cluster {
+    pub(crate) fn new(kubectl: &Path, kubeconfig: &Path) -> Self {
+        Self { kubectl: kubectl.to_owned(), kubeconfig: kubeconfig.to_owned() }
+    }
+
+    fn run(&self, args: &[&str], input: Option<&Value>) -> Result<String, String> {
+        let mut command = Command::new(&self.kubectl);
+        command.arg("--kubeconfig").arg(&self.kubeconfig).args(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        if let Some(input) = input {
+            let mut stdin = child.stdin.take().unwrap();
+            stdin.write_all(input.to_string().as_bytes()).unwrap();
+        }
+        let out = child.wait_with_output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        if out.status.success() { Ok(text(out.stdout)) } else { Err(text(out.stderr)) }
+    }
+
+    /// Runs what must work.
+    pub(crate) fn ok(&self, args: &[&str]) -> String {
+        self.run(args, None).unwrap_or_else(|e| panic!("kubectl {args:?}: {e}"))
+    }
+
+    /// Creates a namespace.
+    pub(crate) fn namespace(&self, name: &str) {
+        let made = self.run(&["create", "namespace", name], None);
+        assert!(made.as_ref().err().is_none_or(|e| e.contains("AlreadyExists")), "{made:?}");
+    }
+
+    /// Creates an object.
+    pub(crate) fn create(&self, object: &Value) {
+        self.run(&["create", "-f", "-"], Some(object)).unwrap_or_else(|e| panic!("create: {e}"));
+    }
+
+    /// An object, if it is there. The place is `kind/namespace/name`.
+    pub(crate) fn get(&self, place: &str) -> Option<Value> {
+        let (kind, namespace, name) = parts(place);
+        match self.run(&["get", kind, name, "-n", namespace, "-o", "json"], None) {
+            Ok(text) => Some(serde_json::from_str(&text).unwrap()),
+            Err(error) if error.contains("NotFound") => None,
+            Err(error) => panic!("get {place}: {error}"),
+        }
+    }
+
+    /// Changes an object by a merge patch.
+    pub(crate) fn patch(&self, place: &str, patch: &Value) {
+        let (kind, namespace, name) = parts(place);
+        let patch = patch.to_string();
+        self.ok(&["patch", kind, name, "-n", namespace, "--type=merge", "-p", &patch]);
+    }
+
+    /// Deletes an object and does not wait.
+    pub(crate) fn delete(&self, place: &str) {
+        let (kind, namespace, name) = parts(place);
+        self.ok(&["delete", kind, name, "-n", namespace, "--wait=false"]);
+    }
+}
+
+fn parts(place: &str) -> (&str, &str, &str) {
+    let mut parts = place.split('/');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(kind), Some(namespace), Some(name)) => (kind, namespace, name),
+        _ => panic!("{place} is not kind/namespace/name"),
+    }
+}
+
+/// An Application.
+pub(crate) fn app(namespace: &str, name: &str, spec: &Value) -> Value {
+    let mut whole = json!({
+        "project": "default",
+        "source": {"repoURL": "https://example.com/repo.git", "path": "guestbook", "targetRevision": "HEAD"},
+        "destination": {"name": namespace, "namespace": "guestbook"},
+    });
+    for (field, value) in spec.as_object().unwrap() {
+        whole[field] = value.clone();
+    }
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": name, "namespace": namespace}, "spec": whole,
+    })
+}

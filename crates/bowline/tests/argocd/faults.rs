@@ -1,0 +1,66 @@
+//! Lines that are cut and processes that die, in the middle of it.
+
+use serde_json::{Value, json};
+
+use crate::cluster::app;
+use crate::scene::Scene;
+
+#[test]
+fn what_happened_while_the_agent_was_cut_off_arrives_when_the_line_heals() {
+    let scene = Scene::managed();
+    for name in ["kept", "changed", "deleted"] {
+        scene.plane.create(&app(&scene.name, name, &json!({})));
+        scene.site_shows(&scene.here(name), "it is there", |o| !o.is_null());
+    }
+    scene.agent.line.cut();
+    scene.plane.create(&app(&scene.name, "new", &json!({})));
+    scene.plane.patch(&scene.there("changed"), &json!({"spec": {"source": {"path": "new"}}}));
+    scene.plane.delete(&scene.there("deleted"));
+    // The agent's cluster goes on without its hub: what is wanted stays.
+    scene.site.delete(&scene.here("kept"));
+    scene.site_shows(&scene.here("kept"), "back again", |o| !o.is_null());
+    scene.site.patch(&scene.here("changed"), &json!({"status": {"health": {"status": "Healthy"}}}));
+    scene.agent.line.heal();
+    scene.site_shows(&scene.here("new"), "it is there", |o| !o.is_null());
+    scene.site_shows(&scene.here("changed"), "changed", |o| o["spec"]["source"]["path"] == "new");
+    scene.site_shows(&scene.here("deleted"), "gone", Value::is_null);
+    scene.plane_shows(&scene.there("changed"), "its health", |o| o["status"]["health"]["status"] == "Healthy");
+}
+
+#[test]
+fn either_side_may_be_killed_and_comes_back_to_what_is_true() {
+    let mut scene = Scene::managed();
+    for name in ["a", "b", "c"] {
+        scene.plane.create(&app(&scene.name, name, &json!({})));
+        scene.site_shows(&scene.here(name), "it is there", |o| !o.is_null());
+    }
+    scene.agent.kill();
+    scene.plane.delete(&scene.there("a"));
+    scene.plane.create(&app(&scene.name, "d", &json!({})));
+    scene.site.patch(&scene.here("b"), &json!({"spec": {"source": {"path": "drifted"}}}));
+    scene.agent.restart();
+    scene.site_shows(&scene.here("a"), "gone", Value::is_null);
+    scene.site_shows(&scene.here("d"), "it is there", |o| !o.is_null());
+    scene.site_shows(&scene.here("b"), "as wanted", |o| o["spec"]["source"]["path"] == "guestbook");
+    scene.stage.kill_hub();
+    scene.plane.delete(&scene.there("c"));
+    scene.plane.patch(&scene.there("b"), &json!({"spec": {"source": {"path": "new"}}}));
+    scene.site.patch(&scene.here("d"), &json!({"status": {"health": {"status": "Healthy"}}}));
+    scene.stage.start_hub();
+    scene.site_shows(&scene.here("c"), "gone", Value::is_null);
+    scene.site_shows(&scene.here("b"), "changed", |o| o["spec"]["source"]["path"] == "new");
+    scene.plane_shows(&scene.there("d"), "its health", |o| o["status"]["health"]["status"] == "Healthy");
+}
+
+#[test]
+fn an_object_that_the_cluster_refuses_is_told_and_holds_up_nothing() {
+    let scene = Scene::managed();
+    // Secrets have immutable types: one that is there already with another type cannot become ours.
+    scene.plane.create(&app(&scene.name, "good", &json!({})));
+    scene.site_shows(&scene.here("good"), "it is there", |o| !o.is_null());
+    scene.site.ok(&["delete", "namespace", &scene.home, "--wait=false"]);
+    scene.plane.create(&app(&scene.name, "late", &json!({})));
+    scene.plane_shows(&scene.there("late"), "the control plane is told", |o| {
+        o["status"]["conditions"][0]["type"] == "AgentError"
+    });
+}

@@ -1,0 +1,156 @@
+//! Managed mode: the control plane says what is wanted.
+
+use serde_json::{Value, json};
+
+use crate::cluster::app;
+use crate::scene::Scene;
+
+/// What Argo CD writes when all is well.
+fn healthy() -> Value {
+    json!({"status": {
+        "health": {"status": "Healthy"}, "sync": {"status": "Synced", "revision": "abc"},
+        "reconciledAt": "2026-01-01T00:00:00Z",
+    }})
+}
+
+#[test]
+fn an_application_arrives_at_home_and_its_status_comes_back() {
+    let scene = Scene::managed();
+    scene.plane.create(&app(&scene.name, "web", &json!({})));
+    let (here, there) = (scene.here("web"), scene.there("web"));
+    let copy = scene.site_shows(&here, "it is there", |o| !o.is_null());
+    let source = scene.plane.get(&there).unwrap();
+    assert_eq!(copy["spec"]["destination"], json!({"name": "in-cluster", "namespace": "guestbook"}));
+    assert_eq!(copy["spec"]["source"], source["spec"]["source"]);
+    let annotations = &copy["metadata"]["annotations"];
+    assert_eq!(annotations["argocd.argoproj.io/source-uid"], source["metadata"]["uid"]);
+    scene.site.patch(&here, &healthy());
+    let shown = scene.plane_shows(&there, "healthy", |o| o["status"]["health"]["status"] == "Healthy");
+    assert_eq!(shown["status"]["sync"]["revision"], "abc");
+    assert_eq!(shown["spec"], source["spec"], "only the status was written");
+}
+
+#[test]
+fn a_change_arrives_and_a_local_one_is_taken_back() {
+    let scene = Scene::managed();
+    let mut wanted = app(&scene.name, "web", &json!({}));
+    wanted["metadata"]["labels"] = json!({"team": "a"});
+    scene.plane.create(&wanted);
+    let (here, there) = (scene.here("web"), scene.there("web"));
+    scene.site_shows(&here, "it is there", |o| !o.is_null());
+    scene.plane.patch(&there, &json!({"spec": {"source": {"path": "new"}}, "metadata": {"labels": {"team": "b"}}}));
+    scene.site_shows(&here, "new path and label", |o| {
+        o["spec"]["source"]["path"] == "new" && o["metadata"]["labels"]["team"] == "b"
+    });
+    let local = json!({
+        "spec": {"source": {"path": "mine", "ref": "added"}}, "metadata": {"labels": {"team": "c"}},
+    });
+    scene.site.patch(&here, &local);
+    scene.site_shows(&here, "the local change is gone", |o| {
+        o["spec"]["source"]["path"] == "new"
+            && o["spec"]["source"]["ref"].is_null()
+            && o["metadata"]["labels"]["team"] == "b"
+    });
+}
+
+#[test]
+fn what_is_deleted_locally_comes_back() {
+    let scene = Scene::managed();
+    scene.plane.create(&app(&scene.name, "web", &json!({})));
+    let here = scene.here("web");
+    let first = scene.site_shows(&here, "it is there", |o| !o.is_null());
+    scene.site.delete(&here);
+    scene.site_shows(&here, "another is there", |o| {
+        !o.is_null() && o["metadata"]["uid"] != first["metadata"]["uid"]
+    });
+}
+
+#[test]
+fn deletion_without_finalizers_takes_the_copy_away() {
+    let scene = Scene::managed();
+    scene.plane.create(&app(&scene.name, "web", &json!({})));
+    let here = scene.here("web");
+    scene.site_shows(&here, "it is there", |o| !o.is_null());
+    scene.plane.delete(&scene.there("web"));
+    scene.site_shows(&here, "gone", Value::is_null);
+}
+
+#[test]
+fn deletion_with_a_finalizer_waits_for_the_agents_cluster() {
+    let scene = Scene::managed();
+    let mut wanted = app(&scene.name, "web", &json!({}));
+    wanted["metadata"]["finalizers"] = json!(["resources-finalizer.argocd.argoproj.io"]);
+    scene.plane.create(&wanted);
+    let (here, there) = (scene.here("web"), scene.there("web"));
+    scene.site_shows(&here, "it is there", |o| !o.is_null());
+    scene.plane.delete(&there);
+    scene.site_shows(&here, "being deleted", |o| !o["metadata"]["deletionTimestamp"].is_null());
+    assert!(scene.plane.get(&there).is_some(), "it waits for the other end");
+    // As Argo CD does when it has deleted what the application had made.
+    scene.site.patch(&here, &json!({"metadata": {"finalizers": null}}));
+    scene.site_shows(&here, "gone", Value::is_null);
+    scene.plane_shows(&there, "gone", Value::is_null);
+}
+
+#[test]
+fn sync_refresh_and_terminate_reach_the_agents_cluster() {
+    let scene = Scene::managed();
+    scene.plane.create(&app(&scene.name, "web", &json!({})));
+    let (here, there) = (scene.here("web"), scene.there("web"));
+    scene.site_shows(&here, "it is there", |o| !o.is_null());
+    scene.plane.patch(&there, &json!({"operation": {"sync": {"revision": "v2", "prune": true}}}));
+    let copy = scene.site_shows(&here, "an operation", |o| !o["operation"].is_null());
+    assert_eq!(copy["operation"]["sync"], json!({"revision": "v2", "prune": true}));
+    scene.plane_shows(&there, "handed over", |o| o["operation"].is_null());
+    // As Argo CD does when it takes the operation on.
+    let operation = copy["operation"].clone();
+    scene.site.patch(&here, &json!({"operation": null, "status": {"operationState": {
+        "phase": "Running", "startedAt": "2026-01-01T00:00:00Z", "operation": operation,
+    }}}));
+    scene.plane_shows(&there, "running", |o| o["status"]["operationState"]["phase"] == "Running");
+    scene.plane.patch(&there, &json!({"status": {"operationState": {"phase": "Terminating"}}}));
+    scene.site_shows(&here, "terminating", |o| o["status"]["operationState"]["phase"] == "Terminating");
+    let refresh = "argocd.argoproj.io/refresh";
+    scene.plane.patch(&there, &json!({"metadata": {"annotations": {refresh: "normal"}}}));
+    scene.site_shows(&here, "refresh asked for", |o| o["metadata"]["annotations"][refresh] == "normal");
+    scene.plane_shows(&there, "handed over", |o| o["metadata"]["annotations"][refresh].is_null());
+}
+
+#[test]
+fn an_application_that_is_there_already_is_adopted_or_left_alone() {
+    let scene = Scene::managed();
+    let mut mine = app(&scene.home, "mine", &json!({}));
+    mine["spec"]["source"]["path"] = "local".into();
+    scene.site.create(&mine);
+    let mut theirs = mine.clone();
+    theirs["metadata"]["name"] = "theirs".into();
+    scene.site.create(&theirs);
+    let mut never = app(&scene.name, "mine", &json!({}));
+    never["metadata"]["annotations"] = json!({"argocd.argoproj.io/adoption-policy": "never"});
+    scene.plane.create(&never);
+    scene.plane.create(&app(&scene.name, "theirs", &json!({})));
+    scene.site_shows(&scene.here("theirs"), "taken over", |o| o["spec"]["source"]["path"] == "guestbook");
+    let told = scene.plane_shows(&scene.there("mine"), "the control plane is told", |o| {
+        o["status"]["conditions"][0]["type"] == "AgentError"
+    });
+    assert_eq!(told["status"]["health"]["status"], "Degraded");
+    let left = scene.site.get(&scene.here("mine")).unwrap();
+    assert_eq!(left["spec"]["source"]["path"], "local");
+}
+
+#[test]
+fn an_application_of_the_same_name_made_anew_replaces_the_old_copy() {
+    let mut scene = Scene::managed();
+    scene.plane.create(&app(&scene.name, "web", &json!({})));
+    let (here, there) = (scene.here("web"), scene.there("web"));
+    let first = scene.site_shows(&here, "it is there", |o| !o.is_null());
+    scene.agent.line.cut();
+    scene.plane.delete(&there);
+    scene.plane.create(&app(&scene.name, "web", &json!({})));
+    scene.agent.line.heal();
+    let again = scene.site_shows(&here, "the new one", |o| {
+        !o.is_null() && o["metadata"]["uid"] != first["metadata"]["uid"]
+    });
+    let source = scene.plane.get(&there).unwrap();
+    assert_eq!(again["metadata"]["annotations"]["argocd.argoproj.io/source-uid"], source["metadata"]["uid"]);
+}

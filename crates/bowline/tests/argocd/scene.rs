@@ -1,0 +1,110 @@
+//! A hub on the control plane and one agent, each on its own namespaces of the shared clusters.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::cluster::Cluster;
+use crate::stage::{Agent, Stage};
+
+/// How long anything may take on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a test is played on.
+pub(crate) struct Scene {
+    pub(crate) stage: Stage,
+    pub(crate) plane: Cluster,
+    pub(crate) site: Cluster,
+    /// The agent's name, which is its namespace on the control plane.
+    pub(crate) name: String,
+    /// The namespace of Argo CD on the control plane.
+    pub(crate) argocd: String,
+    /// The agent's own namespace on its cluster.
+    pub(crate) home: String,
+    pub(crate) agent: Agent,
+}
+
+impl Scene {
+    pub(crate) fn managed() -> Self {
+        Self::new("managed", 1)
+    }
+
+    pub(crate) fn autonomous() -> Self {
+        Self::new("autonomous", 2)
+    }
+
+    fn new(mode: &str, cluster: usize) -> Self {
+        let clusters = bowline_testbed::clusters(3);
+        let at = |n: usize| Cluster::new(&clusters.kubectl, &clusters.kubeconfigs[n]);
+        let (plane, site) = (at(0), at(cluster));
+        let name = bowline_testbed::namespace(mode);
+        let (argocd, home) = (format!("{name}-cp"), format!("{name}-wl"));
+        plane.namespace(&argocd);
+        plane.namespace(&name);
+        site.namespace(&home);
+        let kubeconfig = plane.kubeconfig.to_str().unwrap().to_owned();
+        let stage = Stage::with_hub("auto", &["--kubeconfig", &kubeconfig, "-n", &argocd]);
+        let kubeconfig = site.kubeconfig.to_str().unwrap().to_owned();
+        let agent = stage.join_with(&name, mode, &["--kubeconfig", &kubeconfig, "-n", &home]);
+        Self { stage, plane, site, name, argocd, home, agent }
+    }
+
+    /// The place of one of the agent's Applications on the control plane.
+    pub(crate) fn there(&self, app: &str) -> String {
+        format!("application/{}/{app}", self.name)
+    }
+
+    /// The place of one of the agent's Applications on its own cluster.
+    pub(crate) fn here(&self, app: &str) -> String {
+        format!("application/{}/{app}", self.home)
+    }
+
+    /// Waits until the object at a place of the control plane is so.
+    pub(crate) fn plane_shows(&self, place: &str, what: &str, is: impl Fn(&Value) -> bool) -> Value {
+        self.wait(&self.plane, place, what, is)
+    }
+
+    /// Waits until the object at a place of the agent's cluster is so.
+    pub(crate) fn site_shows(&self, place: &str, what: &str, is: impl Fn(&Value) -> bool) -> Value {
+        self.wait(&self.site, place, what, is)
+    }
+
+    fn wait(&self, on: &Cluster, place: &str, what: &str, is: impl Fn(&Value) -> bool) -> Value {
+        let mut last = Value::Null;
+        self.until(&format!("{place}: {what}"), || {
+            last = on.get(place).unwrap_or(Value::Null);
+            is(&last)
+        });
+        last
+    }
+
+    /// Waits until something holds; else shows what the processes said.
+    pub(crate) fn until(&self, what: &str, mut is: impl FnMut() -> bool) {
+        let start = Instant::now();
+        while !is() {
+            assert!(start.elapsed() < PATIENCE, "not in time: {what}\n{}", self.stage.logs());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Runs the command line against the hub.
+    pub(crate) fn bowline(&self, args: &[&str]) -> String {
+        self.stage.ok(args)
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        // Left to the clusters, which live on: nobody waits for it.
+        for (cluster, namespace) in
+            [(&self.plane, &self.argocd), (&self.plane, &self.name), (&self.site, &self.home)]
+        {
+            let kubeconfig = cluster.kubeconfig.to_str().unwrap_or_default();
+            let clusters = bowline_testbed::clusters(3);
+            let _gone = Command::new(&clusters.kubectl)
+                .args(["--kubeconfig", kubeconfig, "delete", "namespace", namespace, "--wait=false"])
+                .output();
+        }
+    }
+}

@@ -17,6 +17,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("bowline-resources", 1),
     ("bowline-store", 2),
     ("bowline-identity", 2),
+    ("bowline-kube", 2),
     ("bowline-wire", 2),
     ("bowline-drive", 3),
     ("bowline-client", 3),
@@ -35,6 +36,8 @@ const WRAPPED: &[(&str, &[&str])] = &[
     ("rusqlite", &["bowline-store"]),
     ("tonic", &["bowline-wire", "bowline-bench"]),
     ("rcgen", &["bowline-identity", "bowline-wire"]),
+    ("kube", &["bowline-kube"]),
+    ("k8s-openapi", &["bowline-kube"]),
 ];
 
 /// What the pure layer must not bring in.

@@ -1,0 +1,149 @@
+//! Where the cluster is and who we are there: kubeconfig or the pod that we run in.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::json;
+
+use crate::Error;
+use crate::refusal::chain;
+
+/// Where credentials come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// A kubeconfig if `KUBECONFIG` is set or the home folder has one, else the pod we run in.
+    #[default]
+    Infer,
+    /// The service account of the pod that we run in.
+    InCluster,
+    /// A kubeconfig.
+    Kubeconfig {
+        /// Its file; `KUBECONFIG` or the one in the home folder if none is given.
+        path: Option<PathBuf>,
+        /// Which of its contexts; its current one if none is given.
+        context: Option<String>,
+    },
+}
+
+/// How a cluster is talked to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Where credentials come from.
+    pub access: Access,
+    /// The name under which our fields are owned.
+    pub manager: String,
+    /// At most so many requests at a time; open watches do not count.
+    pub connections: usize,
+    /// How we call ourselves in the server's logs.
+    pub agent: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            access: Access::Infer,
+            manager: "bowline".into(),
+            connections: 16,
+            agent: concat!("bowline/", env!("CARGO_PKG_VERSION")).into(),
+        }
+    }
+}
+
+/// What the process finds around itself; a parameter, so that tests can have their own.
+#[derive(Clone, Debug)]
+pub(crate) struct Surroundings {
+    /// Whether there is a kubeconfig at one of the usual places.
+    pub(crate) kubeconfig: bool,
+    /// Host and port of the API server, as pods are told.
+    pub(crate) service: Option<(String, String)>,
+    /// The folder with the service account's token, authority and namespace.
+    pub(crate) mount: PathBuf,
+}
+
+impl Surroundings {
+    pub(crate) fn of_this_process() -> Self {
+        let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+        let home = std::env::home_dir().map(|h| h.join(".kube/config"));
+        Self {
+            kubeconfig: set("KUBECONFIG").is_some() || home.is_some_and(|f| f.exists()),
+            service: set("KUBERNETES_SERVICE_HOST").zip(set("KUBERNETES_SERVICE_PORT")),
+            mount: "/var/run/secrets/kubernetes.io/serviceaccount".into(),
+        }
+    }
+}
+
+/// A client with credentials, and where it goes.
+pub(crate) struct Opened {
+    pub(crate) client: kube::Client,
+    pub(crate) server: String,
+}
+
+/// Reads credentials and makes a client of them. Sends nothing, but may run a credential plugin.
+pub(crate) async fn open(access: &Access, around: &Surroundings) -> Result<Opened, Error> {
+    let mut config = config(access, around).await?;
+    // Tries and their pauses are ours: one layer of them is enough.
+    config.default_retry = false;
+    config.connect_timeout = Some(Duration::from_secs(10));
+    let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+    // A credential plugin is run, and waited for, in there.
+    let made = tokio::task::spawn_blocking(move || kube::Client::try_from(config)).await;
+    let made = made.map_err(|e| Error::Credentials(e.to_string()))?;
+    let client = made.map_err(|e| Error::Credentials(chain(&e)))?;
+    Ok(Opened { client, server })
+}
+
+async fn config(access: &Access, around: &Surroundings) -> Result<kube::Config, Error> {
+    match access {
+        Access::Kubeconfig { path, context } => from_file(path.clone(), context.clone()).await,
+        Access::InCluster => in_cluster(around).await,
+        Access::Infer if around.kubeconfig => from_file(None, None).await,
+        Access::Infer if around.service.is_some() => in_cluster(around).await,
+        Access::Infer => Err(Error::Credentials(
+            "there is no kubeconfig, and this is no pod; set KUBECONFIG or name a file".into(),
+        )),
+    }
+}
+
+async fn from_file(path: Option<PathBuf>, context: Option<String>) -> Result<kube::Config, Error> {
+    let named = path.as_ref().map_or_else(|| "kubeconfig".into(), |p| p.display().to_string());
+    let failed = |e| Error::Credentials(format!("{named}: {}", chain(&e)));
+    let file = match path {
+        Some(path) => Kubeconfig::read_from(path),
+        None => Kubeconfig::read(),
+    };
+    let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
+    kube::Config::from_custom_kubeconfig(file.map_err(failed)?, &options).await.map_err(failed)
+}
+
+/// A pod's credentials, put as the kubeconfig that says the same.
+async fn in_cluster(around: &Surroundings) -> Result<kube::Config, Error> {
+    let Some((host, port)) = &around.service else {
+        return Err(Error::Credentials(
+            "this is no pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set"
+                .into(),
+        ));
+    };
+    let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+    let authority = around.mount.join("ca.crt");
+    let namespace = std::fs::read_to_string(around.mount.join("namespace")).ok();
+    let file = json!({
+        "current-context": "pod",
+        "contexts": [{"name": "pod", "context": {"cluster": "pod", "user": "pod", "namespace": namespace}}],
+        "clusters": [{"name": "pod", "cluster": {
+            "server": format!("https://{host}:{port}"), "certificate-authority": authority,
+        }}],
+        "users": [{"name": "pod", "user": {"tokenFile": around.mount.join("token")}}],
+    });
+    let failed = |why: String| Error::Credentials(format!("service account of this pod: {why}"));
+    let file: Kubeconfig = serde_json::from_value(file).map_err(|e| failed(e.to_string()))?;
+    let options = KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(file, &options).await;
+    let mut config = config.map_err(|e| failed(chain(&e)))?;
+    // Read again now and then: the cluster's authority may change under a running pod.
+    config.root_cert_file = Some(authority);
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests;

@@ -61,6 +61,9 @@ pub trait Applier: Send + Sync + 'static {
     /// Says how an object that is wanted is doing, and when to look again. Must not block.
     fn look(&self, desired: &Desired, rev: Rev, before: Option<&Observed>, now: Wall) -> Look;
 
+    /// Whose word counts may have changed: what is there is told again.
+    fn turned(&self) {}
+
     /// Takes an operation on, or says why not. Must not block: the answer is committed with its
     /// verdict, so that it takes effect at most once.
     fn operate(

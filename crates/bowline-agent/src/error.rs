@@ -98,6 +98,7 @@ impl Error {
             Self::Listen { .. } => "BL-1007",
             Self::NotLoopback(_) => "BL-1008",
             Self::Stopped => "BL-1009",
+            Self::Cluster(_) => "BL-1010",
         }
     }
 }

@@ -16,7 +16,9 @@ use std::sync::Arc;
 
 use bowline_kube::{Cluster, Kind};
 use bowline_resources::simulated::Look;
-use bowline_resources::{Desired, Object, ObjectKey, Observed, OperationRequest, Owner, Site};
+use bowline_resources::{
+    Desired, Object, ObjectKey, Observed, OperationRequest, Owner, Site, argocd,
+};
 use bowline_types::{Rev, Wall};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
@@ -53,6 +55,10 @@ pub struct Watched {
     pub kind: String,
     /// Only objects with these labels.
     pub labels: Option<String>,
+    /// Only the object of this name.
+    pub name: Option<String>,
+    /// Whether the hub is told of what an autonomous agent has of it.
+    pub shown: bool,
 }
 
 /// What becomes of objects that are there already and were made by nobody we know.
@@ -92,13 +98,23 @@ impl KubernetesOptions {
 impl Watched {
     /// Every object of a kind.
     pub fn all(group: &str, kind: &str) -> Self {
-        Self { group: group.into(), kind: kind.into(), labels: None }
+        Self { group: group.into(), kind: kind.into(), labels: None, name: None, shown: true }
     }
 
     /// What Argo CD lives on.
     pub fn of_argocd() -> Vec<Self> {
-        let group = bowline_resources::argocd::GROUP;
-        vec![Self::all(group, "Application"), Self::all(group, "AppProject")]
+        let repositories = Self {
+            labels: Some(format!("{} in (repository,repo-creds)", argocd::SECRET_TYPE)),
+            shown: false,
+            ..Self::all("", "Secret")
+        };
+        let keys = Self {
+            name: Some(argocd::GPG_KEYS.into()),
+            shown: false,
+            ..Self::all("", "ConfigMap")
+        };
+        let of_argocd = |kind| Self::all(argocd::GROUP, kind);
+        vec![of_argocd("Application"), of_argocd("AppProject"), repositories, keys]
     }
 }
 
@@ -161,9 +177,10 @@ impl Kubernetes {
         (kube, todo)
     }
 
-    /// Whether objects of this kind are followed.
-    fn watches(&self, key: &ObjectKey) -> bool {
-        self.options.kinds.iter().any(|w| w.group == key.group && w.kind == key.kind)
+    /// Whether the hub is told of what the cluster owns of this kind.
+    fn shows(&self, key: &ObjectKey) -> bool {
+        let this = |w: &&Watched| w.group == key.group && w.kind == key.kind;
+        self.options.kinds.iter().filter(this).any(|w| w.shown)
     }
 
     /// The kind of an object, as the cluster serves it.
@@ -185,6 +202,11 @@ impl Applier for Kubernetes {
 
     fn look(&self, desired: &Desired, rev: Rev, before: Option<&Observed>, now: Wall) -> Look {
         self.see(desired, rev, before, now)
+    }
+
+    fn turned(&self) {
+        let keys: Vec<_> = self.known.lock().there.keys().cloned().collect();
+        keys.iter().for_each(|key| self.tell(key));
     }
 
     fn operate(

@@ -5,9 +5,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::kubernetes::KubernetesOptions;
 use bowline_resources::Absence;
 use bowline_types::{NodeId, Prefix};
-use crate::kubernetes::KubernetesOptions;
 use bowline_wire::{Keepalive, Limits, Preference, ProxyRules};
 
 /// How an agent is set up. Ports may be 0.

@@ -133,6 +133,9 @@ impl Reconciler {
     }
 
     async fn pass(&mut self, dirty: &Dirty) -> Result<(), Trouble> {
+        if dirty.all {
+            self.applier.turned();
+        }
         self.unsure = !takeover::fill(&self.handle, &self.shelves, &self.world).await?;
         let mut keys = if dirty.all { self.world.state().keys() } else { dirty.keys.clone() };
         let mut standing = BTreeMap::new();

@@ -70,7 +70,11 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     /// What is wanted or reported of these objects may have changed.
-    pub(crate) fn objects<'a>(&self, agent: &NodeId, keys: impl Iterator<Item = &'a bowline_types::Key>) {
+    pub(crate) fn objects<'a>(
+        &self,
+        agent: &NodeId,
+        keys: impl Iterator<Item = &'a bowline_types::Key>,
+    ) {
         let keys = keys.filter_map(|key| ObjectKey::from_record(key).ok());
         self.dirty.lock().pairs.extend(keys.map(|key| (agent.clone(), key)));
         self.wake.notify_one();
@@ -179,7 +183,8 @@ impl Plane {
     /// Takes note of an object as the cluster tells it; an older telling changes nothing.
     fn note(&self, object: Object) -> bool {
         let key = object.key();
-        let version = |o: &Object| o.metadata.rest.get("resourceVersion")?.as_str()?.parse::<u64>().ok();
+        let version =
+            |o: &Object| o.metadata.rest.get("resourceVersion")?.as_str()?.parse::<u64>().ok();
         let mut known = self.known.lock();
         let newer = known.there.get(&key).is_none_or(|old| {
             old.metadata.uid != object.metadata.uid
@@ -203,10 +208,14 @@ impl Plane {
             (agent.clone(), ObjectKey { namespace, name: name.to_owned(), ..key.clone() })
         };
         if key.kind == "Application" {
-            return self.agents_of(state, key).into_iter().map(|a| {
-                let key = self.on_shelf(&a, key);
-                (a, key)
-            }).collect();
+            return self
+                .agents_of(state, key)
+                .into_iter()
+                .map(|a| {
+                    let key = self.on_shelf(&a, key);
+                    (a, key)
+                })
+                .collect();
         }
         if !own {
             return vec![];

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_client::api::{Outcome, PkiRotate};
-use bowline_resources::{Desired, Filled, Mode, ObjectKey, Owner, RosterEntry, Settled, desired_shelf};
+use bowline_resources::{
+    Desired, Filled, Mode, ObjectKey, Owner, RosterEntry, Settled, desired_shelf,
+};
 use bowline_sync::Node;
 use bowline_types::{Body, Guard, Interest, Item, Key, NodeId, Rev};
 

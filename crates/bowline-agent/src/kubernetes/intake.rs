@@ -44,10 +44,7 @@ impl Intake {
             let news = std::mem::take(&mut *self.kube.intake.lock());
             if let Err(Trouble(why)) = self.take(&news, &mut sealed).await {
                 warn!(why, "taking in what the cluster owns will be tried again");
-                let mut waiting = self.kube.intake.lock();
-                waiting.keys.extend(news.keys);
-                waiting.all |= news.all;
-                drop(waiting);
+                self.put_back(news);
                 if stop.run_until_cancelled(tokio::time::sleep(PAUSE)).await.is_none() {
                     return;
                 }
@@ -57,6 +54,12 @@ impl Intake {
                 return;
             }
         }
+    }
+
+    fn put_back(&self, news: News) {
+        let mut waiting = self.kube.intake.lock();
+        waiting.keys.extend(news.keys);
+        waiting.all |= news.all;
     }
 
     async fn take(&self, news: &News, sealed: &mut bool) -> Result<(), Trouble> {
@@ -98,7 +101,7 @@ impl Intake {
 
     /// What to write about one object, if anything.
     fn write_of(&self, state: &State, key: &ObjectKey) -> Option<(Guard, Item)> {
-        if state.owner_of(key) != Owner::Agent || !self.kube.watches(key) {
+        if state.owner_of(key) != Owner::Agent || !self.kube.shows(key) {
             return None;
         }
         let there = self.kube.known.lock().there.get(key).cloned();

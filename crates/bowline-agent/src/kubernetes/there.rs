@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bowline_resources::{Hold, Live, Object, ObjectKey, Of, Owner, argocd, is_settled};
 
-use super::{Kubernetes, Known, Mismatch};
+use super::{Known, Kubernetes, Mismatch};
 use crate::applier::Held;
 
 /// The uid of the object that a copy was made from.
@@ -66,7 +66,8 @@ impl Kubernetes {
             Owner::Hub => is_settled(&self.site.manifest(&a.desired), object, Hold::of(key)),
         });
         let seen = settled.map_or_else(|| (**object).clone(), |a| a.desired.object.clone());
-        let live = Live { key: key.clone(), of: Of { uid, rev }, object: seen, going: is_going(object) };
+        let live =
+            Live { key: key.clone(), of: Of { uid, rev }, object: seen, going: is_going(object) };
         Some(Held { live, from: owner })
     }
 

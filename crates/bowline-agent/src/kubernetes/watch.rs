@@ -60,7 +60,11 @@ impl Kubernetes {
             loop {
                 match watch.next().await {
                     Heard::Put(object) => {
-                        let Some(key) = self.site.on_shelf(&object.key()) else { continue };
+                        let other =
+                            watched.name.as_ref().is_some_and(|n| *n != object.metadata.name);
+                        let Some(key) = self.site.on_shelf(&object.key()).filter(|_| !other) else {
+                            continue;
+                        };
                         let ignored = object.metadata.labels.get(argocd::IGNORE_SYNC);
                         if ignored.is_some_and(|v| v == "true") {
                             self.forget(&key);
@@ -114,7 +118,8 @@ impl Kubernetes {
         let Some(key) = self.site.on_shelf(key) else { return };
         {
             let mut known = self.known.lock();
-            let other = known.there.get(&key).is_some_and(|o| o.metadata.uid.as_deref() != Some(uid));
+            let other =
+                known.there.get(&key).is_some_and(|o| o.metadata.uid.as_deref() != Some(uid));
             if other {
                 return;
             }

@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 
 use super::there::{is_going, source_uid};
 use super::{Adoption, Applied, Kubernetes, Trouble};
-use crate::applier::Task;
+use crate::applier::{BoxFuture, Task};
 use crate::clock::wall;
 
 /// Tasks that are under way at a time; the cluster's own limit is tighter or wider.
@@ -40,8 +40,10 @@ impl Kubernetes {
         let mut done: Vec<Result<(), String>> = tasks.iter().map(|_| Ok(())).collect();
         let deletes = |task: &Task| matches!(task, Task::Delete(_));
         for now in [true, false] {
-            let turn = tasks.iter().enumerate().filter(|(_, task)| deletes(task) == now);
-            let turn = turn.map(|(at, task)| async move { (at, self.one(task).await) });
+            let mut turn: Vec<BoxFuture<'_, _>> = vec![];
+            for (at, task) in tasks.iter().enumerate().filter(|(_, task)| deletes(task) == now) {
+                turn.push(Box::pin(async move { (at, self.one(task).await) }));
+            }
             let mut turn = futures_util::stream::iter(turn).buffer_unordered(AT_A_TIME);
             while let Some((at, result)) = turn.next().await {
                 done[at] = result;

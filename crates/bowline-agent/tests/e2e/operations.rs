@@ -9,7 +9,14 @@ use bowline_types::Verdict;
 use crate::stage::*;
 
 fn request(id: &str, operation: Operation) -> OperationRequest {
-    OperationRequest { id: id.into(), key: key("app"), uid: None, operation, by: "test".into(), argument: Default::default() }
+    OperationRequest {
+        id: id.into(),
+        key: key("app"),
+        uid: None,
+        operation,
+        by: "test".into(),
+        argument: Default::default(),
+    }
 }
 
 async fn ask(hub: &Hub, request: &OperationRequest) -> Verdict {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use bowline_resources::argocd::project::{self, Mapping};
-use bowline_resources::argocd::{GPG_KEYS, IGNORE_SYNC, IN_CLUSTER, LAST_APPLIED, REFRESH, SECRET_TYPE};
+use bowline_resources::argocd::{
+    GPG_KEYS, IGNORE_SYNC, IN_CLUSTER, LAST_APPLIED, REFRESH, SECRET_TYPE,
+};
 use bowline_resources::{Deletion, Desired, Object, ObjectKey};
 use bowline_types::{NodeId, Wall};
 use serde_json::Value;
@@ -23,7 +25,9 @@ impl Plane {
         let ignored = there.metadata.labels.get(IGNORE_SYNC).is_some_and(|v| v == "true");
         let wanted = match key.kind.as_str() {
             "Application" => self.is_placed(&there, agent),
-            "AppProject" => project::for_agent(&there, agent.as_str(), self.options.mapping).is_some(),
+            "AppProject" => {
+                project::for_agent(&there, agent.as_str(), self.options.mapping).is_some()
+            }
             "Secret" => self.is_for(&there, agent),
             "ConfigMap" => there.metadata.name == GPG_KEYS,
             _ => false,
@@ -44,7 +48,9 @@ impl Plane {
         if !matches!(kind, Some("repository" | "repo-creds")) {
             return false;
         }
-        let Some(project) = text_of(secret, "project").filter(|p| !p.is_empty()) else { return true };
+        let Some(project) = text_of(secret, "project").filter(|p| !p.is_empty()) else {
+            return true;
+        };
         let key = ObjectKey {
             group: bowline_resources::argocd::GROUP.into(),
             kind: "AppProject".into(),
@@ -52,7 +58,8 @@ impl Plane {
             name: project,
         };
         let project = self.there(&key);
-        project.is_some_and(|p| project::for_agent(&p, agent.as_str(), self.options.mapping).is_some())
+        project
+            .is_some_and(|p| project::for_agent(&p, agent.as_str(), self.options.mapping).is_some())
     }
 
     /// The record that the shelf should have for an object; none if that is what it has.

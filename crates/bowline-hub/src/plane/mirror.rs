@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use bowline_kube::{Apply, Delete, Error, Patch, Part, Propagation};
+use bowline_kube::{Apply, Delete, Error, Part, Patch, Propagation};
 use bowline_resources::argocd::{SOURCE_UID, app, project};
-use bowline_resources::{Desired, Hold, Object, ObjectKey, Owner, desired_shelf, extras, is_settled};
+use bowline_resources::{
+    Desired, Hold, Object, ObjectKey, Owner, desired_shelf, extras, is_settled,
+};
 use bowline_types::NodeId;
 use serde_json::json;
 
@@ -56,9 +58,12 @@ impl Plane {
 
     fn image(&self, agent: &NodeId, key: &ObjectKey, desired: &Desired) -> Object {
         match key.kind.as_str() {
-            "AppProject" => {
-                project::mirror(agent.as_str(), &desired.uid, &self.options.namespace, &desired.object)
-            }
+            "AppProject" => project::mirror(
+                agent.as_str(),
+                &desired.uid,
+                &self.options.namespace,
+                &desired.object,
+            ),
             _ => app::mirror(agent.as_str(), &desired.uid, &desired.object),
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bowline_kube::{Error, Part, Patch};
 use bowline_resources::argocd::app;
-use bowline_resources::{Object, ObjectKey, Observed, Owner, Sync, rfc3339};
+use bowline_resources::{Object, Observed, Owner, Sync, rfc3339};
 use serde_json::{Value, json};
 
 use super::{Pair, Plane};
@@ -86,17 +86,17 @@ impl Plane {
         self.patch(there, &patch, part).await
     }
 
-    pub(super) async fn patch(&self, there: &Object, patch: &Patch, part: Part) -> Result<(), Error> {
+    pub(super) async fn patch(
+        &self,
+        there: &Object,
+        patch: &Patch,
+        part: Part,
+    ) -> Result<(), Error> {
         let kind = self.kind(&there.key()).await?;
         let (namespace, name) = (there.metadata.namespace.as_deref(), &there.metadata.name);
         let now = self.cluster.patch(&kind, namespace, name, patch, part).await?;
         self.note(now);
         Ok(())
-    }
-
-    /// Where the object of a key is, if it is.
-    pub(super) fn at(&self, key: &ObjectKey) -> Option<Arc<Object>> {
-        self.there(key)
     }
 }
 

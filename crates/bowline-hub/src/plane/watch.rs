@@ -30,7 +30,9 @@ impl Plane {
         let kind = loop {
             match self.cluster.kind(group, name).await {
                 Ok(kind) => break kind,
-                Err(error) => tracing::warn!(kind = name, %error, "waiting for the control plane to serve it"),
+                Err(error) => {
+                    tracing::warn!(kind = name, %error, "waiting for the control plane to serve it");
+                }
             }
             tokio::time::sleep(NO_KIND).await;
         };
@@ -49,7 +51,10 @@ impl Plane {
                 }
                 Heard::Gone { key, uid } => {
                     let mut known = self.known.lock();
-                    let this = known.there.get(&key).is_some_and(|o| o.metadata.uid.as_deref() == Some(uid.as_str()));
+                    let this = known
+                        .there
+                        .get(&key)
+                        .is_some_and(|o| o.metadata.uid.as_deref() == Some(uid.as_str()));
                     if this {
                         known.there.remove(&key);
                     }

@@ -16,7 +16,14 @@ fn desired(annotations: &serde_json::Value) -> Desired {
 
 fn request(operation: Operation, id: &str) -> OperationRequest {
     let key = "argoproj.io/Application/argocd/hello".parse().unwrap();
-    OperationRequest { id: id.into(), key, uid: None, operation, by: "ann".into(), argument: Default::default() }
+    OperationRequest {
+        id: id.into(),
+        key,
+        uid: None,
+        operation,
+        by: "ann".into(),
+        argument: Default::default(),
+    }
 }
 
 fn states(look: &Look) -> (Sync, Health) {

@@ -142,7 +142,8 @@ impl Kubernetes {
         options.namespace.clone_from(&self.namespace);
         options.namespaces.clone_from(&self.namespaces);
         for kind in &self.kinds {
-            let wrong = || format!("kubernetes.kinds: {kind:?} is not group/Kind, such as apps/Deployment");
+            let wrong =
+                || format!("kubernetes.kinds: {kind:?} is not group/Kind, such as apps/Deployment");
             let (group, kind) = kind.split_once('/').ok_or_else(wrong)?;
             let group = if group == "core" { "" } else { group };
             options.kinds.push(Watched::all(group, kind));

@@ -6,7 +6,11 @@ use crate::cluster::app;
 use crate::scene::Scene;
 
 fn create(scene: &Scene, name: &str) -> Value {
-    scene.site.create(&app(&scene.home, name, &json!({"destination": {"server": "https://kubernetes.default.svc"}})));
+    scene.site.create(&app(
+        &scene.home,
+        name,
+        &json!({"destination": {"server": "https://kubernetes.default.svc"}}),
+    ));
     scene.plane_shows(&scene.there(name), "shown", |o| !o.is_null())
 }
 
@@ -20,9 +24,12 @@ fn an_application_is_shown_with_its_status_under_the_agents_name() {
     let annotations = &shown["metadata"]["annotations"];
     assert_eq!(annotations["argocd.argoproj.io/source-uid"], source["metadata"]["uid"]);
     scene.site.patch(&scene.here("web"), &json!({"status": {"health": {"status": "Degraded"}}}));
-    scene.plane_shows(&scene.there("web"), "its health", |o| o["status"]["health"]["status"] == "Degraded");
+    scene.plane_shows(&scene.there("web"), "its health", |o| {
+        o["status"]["health"]["status"] == "Degraded"
+    });
     scene.site.patch(&scene.here("web"), &json!({"spec": {"source": {"path": "new"}}}));
-    scene.plane_shows(&scene.there("web"), "the new path", |o| o["spec"]["source"]["path"] == "new");
+    scene
+        .plane_shows(&scene.there("web"), "the new path", |o| o["spec"]["source"]["path"] == "new");
 }
 
 #[test]
@@ -73,7 +80,9 @@ fn sync_and_refresh_from_the_control_plane_reach_the_agent() {
     scene.plane_shows(&there, "handed over", |o| o["operation"].is_null());
     let refresh = "argocd.argoproj.io/refresh";
     scene.plane.patch(&there, &json!({"metadata": {"annotations": {refresh: "hard"}}}));
-    scene.site_shows(&here, "refresh asked for", |o| o["metadata"]["annotations"][refresh] == "hard");
+    scene.site_shows(&here, "refresh asked for", |o| {
+        o["metadata"]["annotations"][refresh] == "hard"
+    });
     scene.plane_shows(&there, "handed over", |o| o["metadata"]["annotations"][refresh].is_null());
 }
 
@@ -88,7 +97,10 @@ fn a_project_is_shown_under_the_agents_name() {
     let place = format!("appproject/{}/{}-shop", scene.argocd, scene.name);
     let shown = scene.plane_shows(&place, "shown", |o| !o.is_null());
     assert_eq!(shown["spec"]["sourceNamespaces"], json!([scene.name]));
-    assert_eq!(shown["spec"]["destinations"], json!([{"name": scene.name, "server": "*", "namespace": "web"}]));
+    assert_eq!(
+        shown["spec"]["destinations"],
+        json!([{"name": scene.name, "server": "*", "namespace": "web"}])
+    );
     scene.site.delete(&format!("appproject/{}/shop", scene.home));
     scene.plane_shows(&place, "gone", Value::is_null);
 }

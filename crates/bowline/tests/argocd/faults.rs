@@ -24,7 +24,9 @@ fn what_happened_while_the_agent_was_cut_off_arrives_when_the_line_heals() {
     scene.site_shows(&scene.here("new"), "it is there", |o| !o.is_null());
     scene.site_shows(&scene.here("changed"), "changed", |o| o["spec"]["source"]["path"] == "new");
     scene.site_shows(&scene.here("deleted"), "gone", Value::is_null);
-    scene.plane_shows(&scene.there("changed"), "its health", |o| o["status"]["health"]["status"] == "Healthy");
+    scene.plane_shows(&scene.there("changed"), "its health", |o| {
+        o["status"]["health"]["status"] == "Healthy"
+    });
 }
 
 #[test]
@@ -49,7 +51,9 @@ fn either_side_may_be_killed_and_comes_back_to_what_is_true() {
     scene.stage.start_hub();
     scene.site_shows(&scene.here("c"), "gone", Value::is_null);
     scene.site_shows(&scene.here("b"), "changed", |o| o["spec"]["source"]["path"] == "new");
-    scene.plane_shows(&scene.there("d"), "its health", |o| o["status"]["health"]["status"] == "Healthy");
+    scene.plane_shows(&scene.there("d"), "its health", |o| {
+        o["status"]["health"]["status"] == "Healthy"
+    });
 }
 
 #[test]

@@ -20,12 +20,16 @@ fn an_application_arrives_at_home_and_its_status_comes_back() {
     let (here, there) = (scene.here("web"), scene.there("web"));
     let copy = scene.site_shows(&here, "it is there", |o| !o.is_null());
     let source = scene.plane.get(&there).unwrap();
-    assert_eq!(copy["spec"]["destination"], json!({"name": "in-cluster", "namespace": "guestbook"}));
+    assert_eq!(
+        copy["spec"]["destination"],
+        json!({"name": "in-cluster", "namespace": "guestbook"})
+    );
     assert_eq!(copy["spec"]["source"], source["spec"]["source"]);
     let annotations = &copy["metadata"]["annotations"];
     assert_eq!(annotations["argocd.argoproj.io/source-uid"], source["metadata"]["uid"]);
     scene.site.patch(&here, &healthy());
-    let shown = scene.plane_shows(&there, "healthy", |o| o["status"]["health"]["status"] == "Healthy");
+    let shown =
+        scene.plane_shows(&there, "healthy", |o| o["status"]["health"]["status"] == "Healthy");
     assert_eq!(shown["status"]["sync"]["revision"], "abc");
     assert_eq!(shown["spec"], source["spec"], "only the status was written");
 }
@@ -38,7 +42,10 @@ fn a_change_arrives_and_a_local_one_is_taken_back() {
     scene.plane.create(&wanted);
     let (here, there) = (scene.here("web"), scene.there("web"));
     scene.site_shows(&here, "it is there", |o| !o.is_null());
-    scene.plane.patch(&there, &json!({"spec": {"source": {"path": "new"}}, "metadata": {"labels": {"team": "b"}}}));
+    scene.plane.patch(
+        &there,
+        &json!({"spec": {"source": {"path": "new"}}, "metadata": {"labels": {"team": "b"}}}),
+    );
     scene.site_shows(&here, "new path and label", |o| {
         o["spec"]["source"]["path"] == "new" && o["metadata"]["labels"]["team"] == "b"
     });
@@ -104,15 +111,22 @@ fn sync_refresh_and_terminate_reach_the_agents_cluster() {
     scene.plane_shows(&there, "handed over", |o| o["operation"].is_null());
     // As Argo CD does when it takes the operation on.
     let operation = copy["operation"].clone();
-    scene.site.patch(&here, &json!({"operation": null, "status": {"operationState": {
-        "phase": "Running", "startedAt": "2026-01-01T00:00:00Z", "operation": operation,
-    }}}));
+    scene.site.patch(
+        &here,
+        &json!({"operation": null, "status": {"operationState": {
+            "phase": "Running", "startedAt": "2026-01-01T00:00:00Z", "operation": operation,
+        }}}),
+    );
     scene.plane_shows(&there, "running", |o| o["status"]["operationState"]["phase"] == "Running");
     scene.plane.patch(&there, &json!({"status": {"operationState": {"phase": "Terminating"}}}));
-    scene.site_shows(&here, "terminating", |o| o["status"]["operationState"]["phase"] == "Terminating");
+    scene.site_shows(&here, "terminating", |o| {
+        o["status"]["operationState"]["phase"] == "Terminating"
+    });
     let refresh = "argocd.argoproj.io/refresh";
     scene.plane.patch(&there, &json!({"metadata": {"annotations": {refresh: "normal"}}}));
-    scene.site_shows(&here, "refresh asked for", |o| o["metadata"]["annotations"][refresh] == "normal");
+    scene.site_shows(&here, "refresh asked for", |o| {
+        o["metadata"]["annotations"][refresh] == "normal"
+    });
     scene.plane_shows(&there, "handed over", |o| o["metadata"]["annotations"][refresh].is_null());
 }
 
@@ -129,7 +143,9 @@ fn an_application_that_is_there_already_is_adopted_or_left_alone() {
     never["metadata"]["annotations"] = json!({"argocd.argoproj.io/adoption-policy": "never"});
     scene.plane.create(&never);
     scene.plane.create(&app(&scene.name, "theirs", &json!({})));
-    scene.site_shows(&scene.here("theirs"), "taken over", |o| o["spec"]["source"]["path"] == "guestbook");
+    scene.site_shows(&scene.here("theirs"), "taken over", |o| {
+        o["spec"]["source"]["path"] == "guestbook"
+    });
     let told = scene.plane_shows(&scene.there("mine"), "the control plane is told", |o| {
         o["status"]["conditions"][0]["type"] == "AgentError"
     });
@@ -152,5 +168,8 @@ fn an_application_of_the_same_name_made_anew_replaces_the_old_copy() {
         !o.is_null() && o["metadata"]["uid"] != first["metadata"]["uid"]
     });
     let source = scene.plane.get(&there).unwrap();
-    assert_eq!(again["metadata"]["annotations"]["argocd.argoproj.io/source-uid"], source["metadata"]["uid"]);
+    assert_eq!(
+        again["metadata"]["annotations"]["argocd.argoproj.io/source-uid"],
+        source["metadata"]["uid"]
+    );
 }

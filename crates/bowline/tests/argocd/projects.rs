@@ -34,7 +34,9 @@ fn a_project_goes_to_its_agents_and_leaves_when_it_no_longer_matches() {
     assert!(copy["spec"]["roles"].is_null() && copy["spec"]["sourceNamespaces"].is_null());
     assert!(scene.site.get(&format!("appproject/{}/other", scene.home)).is_none());
     let there = format!("appproject/{}/shop", scene.argocd);
-    scene.plane.patch(&there, &json!({"spec": {"destinations": [{"name": "another", "namespace": "*"}]}}));
+    scene
+        .plane
+        .patch(&there, &json!({"spec": {"destinations": [{"name": "another", "namespace": "*"}]}}));
     scene.site_shows(&place, "gone", Value::is_null);
 }
 

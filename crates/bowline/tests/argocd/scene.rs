@@ -61,7 +61,12 @@ impl Scene {
     }
 
     /// Waits until the object at a place of the control plane is so.
-    pub(crate) fn plane_shows(&self, place: &str, what: &str, is: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn plane_shows(
+        &self,
+        place: &str,
+        what: &str,
+        is: impl Fn(&Value) -> bool,
+    ) -> Value {
         self.wait(&self.plane, place, what, is)
     }
 
@@ -103,7 +108,14 @@ impl Drop for Scene {
             let kubeconfig = cluster.kubeconfig.to_str().unwrap_or_default();
             let clusters = bowline_testbed::clusters(3);
             let _gone = Command::new(&clusters.kubectl)
-                .args(["--kubeconfig", kubeconfig, "delete", "namespace", namespace, "--wait=false"])
+                .args([
+                    "--kubeconfig",
+                    kubeconfig,
+                    "delete",
+                    "namespace",
+                    namespace,
+                    "--wait=false",
+                ])
                 .output();
         }
     }

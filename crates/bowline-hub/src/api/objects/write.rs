@@ -59,7 +59,9 @@ impl Writer {
         }
         if self.state.plane.as_ref().is_some_and(|p| p.owns(&entry.name, &self.key)) {
             let why = format!("{} comes from the control-plane cluster", self.key);
-            return Err(Code::ReadOnly.because(why).hint("write it there, with kubectl or Argo CD"));
+            return Err(Code::ReadOnly
+                .because(why)
+                .hint("write it there, with kubectl or Argo CD"));
         }
         Ok(entry)
     }

@@ -89,8 +89,8 @@ impl Node {
     /// there is, it does not: so a reconnect costs no more after a restart of the feeder.
     fn must_ask(&self, link: LinkId, shelf: &ShelfId) -> bool {
         let Some(l) = self.links.get(&link) else { return false };
-        let unknown = |f: &&Box<Follower>| f.wants.is_none() && !f.asking && !f.gives;
-        let Some(f) = l.followers.get(shelf).filter(unknown) else { return false };
+        let unknown = |f: &&Follower| f.wants.is_none() && !f.asking && !f.gives;
+        let Some(f) = l.followers.get(shelf).map(Box::as_ref).filter(unknown) else { return false };
         let access = self.gate.may(&l.peer, Verb::Take, shelf);
         if self.own.contains_key(shelf) && access != Access::Full {
             return true;

@@ -85,12 +85,28 @@ pub(crate) async fn open(access: &Access, around: &Surroundings) -> Result<Opene
     // Tries and their pauses are ours: one layer of them is enough.
     config.default_retry = false;
     config.connect_timeout = Some(Duration::from_secs(10));
+    trim_token(&mut config)?;
     let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
     // A credential plugin is run, and waited for, in there.
     let made = tokio::task::spawn_blocking(move || kube::Client::try_from(config)).await;
     let made = made.map_err(|e| Error::Credentials(e.to_string()))?;
     let client = made.map_err(|e| Error::Credentials(chain(&e)))?;
     Ok(Opened { client, server })
+}
+
+/// The library sends a token file as it is, and fails on the line break at its end. Such a token is
+/// read here, and again when the server refuses it.
+fn trim_token(config: &mut kube::Config) -> Result<(), Error> {
+    let user = &mut config.auth_info;
+    let Some(file) = user.token_file.as_ref().filter(|_| user.token.is_none()) else {
+        return Ok(());
+    };
+    let text = std::fs::read_to_string(file)
+        .map_err(|e| Error::Credentials(format!("reading the token in {file}: {e}")))?;
+    if text.trim() != text {
+        (user.token, user.token_file) = (Some(text.trim().to_owned().into()), None);
+    }
+    Ok(())
 }
 
 async fn config(access: &Access, around: &Surroundings) -> Result<kube::Config, Error> {

@@ -13,7 +13,7 @@ pub(crate) struct Pace {
     pub(crate) grace: Duration,
     /// How long a watch may say nothing. Servers send a bookmark about once a minute.
     pub(crate) silence: Duration,
-    /// A watch that ended sooner without a word counts as failed.
+    /// After a watch that ended sooner there is a pause.
     pub(crate) settled: Duration,
     /// The longest first pause after a failure.
     pub(crate) first_pause: Duration,

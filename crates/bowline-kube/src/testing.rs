@@ -1,7 +1,5 @@
 //! A server on loopback that a test plays by hand: it hears each request and says what comes back.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -91,6 +91,9 @@ impl Cluster {
     /// Applies an object with our field manager: what it says becomes so, what it said before and
     /// no longer says is given up, the rest stays. [`Error::Conflict`] names the fields that others
     /// own, unless it is forced. A `resourceVersion` or `uid` in it must be that of the object.
+    ///
+    /// Kubernetes keeps what was created or patched apart from what was applied, under one name
+    /// too: where an object came to be by `create`, its first `apply` must be forced.
     pub async fn apply(&self, kind: &Kind, object: &Object, how: Apply) -> Result<Object, Error> {
         let (namespace, name) = names(kind, object)?;
         let sent = if how.status { only_status(object) } else { unmanaged(object) };

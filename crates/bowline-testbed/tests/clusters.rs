@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -135,8 +136,9 @@ fn down_spares_a_stranger_that_has_the_number_of_a_process_of_ours() {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     std::fs::write(bed.dir.path().join("boot"), boot).unwrap();
     std::fs::create_dir(bed.dir.path().join("pid")).unwrap();
-    // Its input stays open until the test drops it: it waits.
-    let mut stranger = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    // It leads a group as ours do, and waits for input that does not come.
+    let mut stranger = Command::new("cat");
+    let mut stranger = stranger.process_group(0).stdin(Stdio::piped()).spawn().unwrap();
     std::fs::write(bed.dir.path().join("pid/etcd"), format!("{} 1\n", stranger.id())).unwrap();
     bed.run(&["down"]);
     assert!(stranger.try_wait().unwrap().is_none(), "the stranger was ended");

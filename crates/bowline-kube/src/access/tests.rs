@@ -41,8 +41,14 @@ async fn a_token_and_our_name_are_shown() {
 
 #[tokio::test]
 async fn a_token_file_that_changes_is_read_again_when_the_old_token_is_refused() {
+    for end in ["", "\n"] {
+        change_token_file(end).await;
+    }
+}
+
+async fn change_token_file(end: &str) {
     let mut fake = Fake::start().await;
-    let file = fake.file("token", "old");
+    let file = fake.file("token", &format!("old{end}"));
     let cluster = cluster(&fake, fake.kubeconfig(&json!({"tokenFile": file}))).await;
     let first = asking(&cluster);
     let asked = fake.next().await;
@@ -50,7 +56,7 @@ async fn a_token_file_that_changes_is_read_again_when_the_old_token_is_refused()
     accept(asked).await;
     first.await.unwrap().unwrap();
 
-    fake.file("token", "new");
+    fake.file("token", &format!("new{end}"));
     let second = asking(&cluster);
     fake.next().await.answer(401, &json!({"message": "expired"})).await;
     let asked = fake.next().await;

@@ -160,7 +160,7 @@ impl Follower {
         };
         self.recovered().await;
         let (mut lines, start) = (Lines::new(body), Instant::now());
-        let (end, mut heard) = (start + asked + pace.grace, false);
+        let end = start + asked + pace.grace;
         loop {
             let patience = pace.silence.min(end.saturating_duration_since(Instant::now()));
             let line = match timeout(patience, lines.next()).await {
@@ -169,17 +169,20 @@ impl Follower {
                 Ok(Err(Unread::TooLong(limit))) => return self.lost(too_long(limit)),
                 Err(_) => {
                     debug!(kind = %self.kind.kind, ?patience, "watch is silent, opened again");
-                    return Turn::Well;
+                    break;
                 }
             };
             if let Err(error) = self.take(&line).await {
                 return self.lost(error);
             }
-            heard = true;
             self.backoff.reset();
         }
         // A server that hangs up at once must not be asked again at once.
-        if heard || start.elapsed() >= pace.settled { Turn::Well } else { Turn::Pause }
+        if start.elapsed() < pace.settled {
+            return Turn::Pause;
+        }
+        self.backoff.reset();
+        Turn::Well
     }
 
     fn watch_call(&self, version: &str, asked: Duration) -> Call {

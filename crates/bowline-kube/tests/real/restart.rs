@@ -1,15 +1,17 @@
-//! A watch whose line is cut while objects go, and whose server is another when it comes back.
+//! A watch whose line is cut while objects go, and whose server may be another when it comes back.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use bowline_kube::Heard;
+use bowline_kube::{Deleted, Heard, Watch};
+use bowline_resources::Object;
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch::{self, Sender};
 use tokio::task::JoinSet;
 
+use crate::bed;
 use crate::stage::{Stage, connect, hear, heard, uid, watch};
 
 /// A cluster that only this test uses, since it kills the server.
@@ -112,43 +114,71 @@ async fn relay(listener: TcpListener, to: String, is_open: watch::Receiver<bool>
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn deletions_behind_a_cut_line_are_told_though_the_server_restarted() {
-    let own = Arc::new(tokio::task::spawn_blocking(OwnCluster::start).await.unwrap());
-    let stage = Stage::at(&own.kubeconfig).await;
+/// What was told until both went and the new one came, and whether `c`, which nobody touched, was
+/// told again: then the place was lost, and the watch listed anew.
+async fn told_after(watch: &mut Watch, gone: [&Object; 2], made: &Object) -> bool {
+    let (mut uids, mut there, mut anew) = (vec![], false, false);
+    while uids.len() < 2 || !there {
+        match heard(watch).await {
+            Heard::Gone { uid, .. } => uids.push(uid),
+            Heard::Put(object) => {
+                there |= object.metadata.uid == made.metadata.uid;
+                anew |= object.metadata.name == "c";
+            }
+            Heard::Listed | Heard::Trouble(_) => {}
+        }
+    }
+    uids.sort();
+    let mut expected = gone.map(uid);
+    expected.sort();
+    assert_eq!(uids, expected);
+    anew
+}
+
+/// Objects `a` to `d`, a watch over a line that can be cut, and what it told at first.
+async fn watched(stage: &Stage, line: &Line) -> ([Object; 2], Watch) {
     let (a, b) = (stage.create("a", &json!({})).await, stage.create("b", &json!({})).await);
     stage.create("c", &json!({})).await;
-    let line = Line::to(&own.kubeconfig).await;
     let distant = connect(&line.kubeconfig, "bowline").await;
     let mut watch = watch(&distant, &stage.config_maps, stage.scope()).await;
     stage.create("d", &json!({})).await;
     assert_eq!(hear(&mut watch).await, "put d");
+    ([a, b], watch)
+}
 
+/// Cuts the line; meanwhile `a` goes, and `b` goes and comes again.
+async fn change_unseen(stage: &Stage, line: &Line, watch: &mut Watch) -> Object {
     line.cut();
-    assert!(matches!(heard(&mut watch).await, Heard::Trouble(_)));
+    assert!(matches!(heard(watch).await, Heard::Trouble(_)));
     stage.delete("a").await;
     stage.delete("b").await;
-    let again = stage.create("b", &json!({})).await;
+    stage.create("b", &json!({})).await
+}
+
+#[tokio::test]
+async fn deletions_behind_a_cut_line_are_told_from_where_the_watch_was() {
+    let stage = Stage::new().await;
+    let line = Line::to(&bed::clusters(1).kubeconfigs[0]).await;
+    let ([a, b], mut watch) = watched(&stage, &line).await;
+    let again = change_unseen(&stage, &line, &mut watch).await;
+    line.mend();
+    assert!(!told_after(&mut watch, [&a, &b], &again).await, "the place is kept");
+    stage.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deletions_are_told_though_the_server_restarted_and_forgot_where_the_watch_was() {
+    let own = Arc::new(tokio::task::spawn_blocking(OwnCluster::start).await.unwrap());
+    let stage = Stage::at(&own.kubeconfig).await;
+    let line = Line::to(&own.kubeconfig).await;
+    let ([a, b], mut watch) = watched(&stage, &line).await;
+    let again = change_unseen(&stage, &line, &mut watch).await;
     let server = own.clone();
     tokio::task::spawn_blocking(move || server.restart()).await.unwrap();
     line.mend();
-
-    // Whether the server still knew our place or not, this is what must have been told.
-    let (mut gone, mut there) = (vec![], false);
-    while gone.len() < 2 || !there {
-        match heard(&mut watch).await {
-            Heard::Gone { uid, .. } => gone.push(uid),
-            Heard::Put(object) => there |= object.metadata.uid == again.metadata.uid,
-            Heard::Listed | Heard::Trouble(_) => {}
-        }
-    }
-    gone.sort();
-    let mut expected = vec![uid(&a), uid(&b)];
-    expected.sort();
-    assert_eq!(gone, expected);
+    assert!(told_after(&mut watch, [&a, &b], &again).await, "the place is lost");
     // And it goes on from there.
-    let last = stage.delete("d").await;
-    assert_eq!(last, bowline_kube::Deleted::Gone);
+    assert_eq!(stage.delete("d").await, Deleted::Gone);
     while !hear(&mut watch).await.starts_with("gone d ") {}
     tokio::task::spawn_blocking(move || drop(own)).await.unwrap();
 }

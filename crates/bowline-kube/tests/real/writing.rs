@@ -39,18 +39,30 @@ async fn a_field_of_another_manager_is_a_conflict_until_it_is_forced() {
 #[tokio::test]
 async fn an_old_resource_version_is_a_conflict_and_a_second_creation_too() {
     let stage = Stage::new().await;
-    let made = stage.create("a", &json!({"a": "1"})).await;
-    stage
-        .cluster
-        .apply(&stage.config_maps, &with_data(&made, "2"), Apply::default())
-        .await
-        .unwrap();
+    let kind = &stage.config_maps;
+    let object = stage.config_map("a", &json!({"a": "1"}));
+    let made = stage.cluster.apply(kind, &object, Apply::default()).await.unwrap();
+    stage.cluster.apply(kind, &with_data(&made, "2"), Apply::default()).await.unwrap();
     let stale = with_data(&made, "3");
-    let error =
-        stage.cluster.apply(&stage.config_maps, &stale, Apply::default()).await.unwrap_err();
+    let error = stage.cluster.apply(kind, &stale, Apply::default()).await.unwrap_err();
     assert!(matches!(&error, Error::Conflict { owned, .. } if owned.is_empty()), "{error}");
-    let error = stage.cluster.create(&stage.config_maps, &made).await.unwrap_err();
+    let error = stage.cluster.create(kind, &made).await.unwrap_err();
     assert!(matches!(error, Error::Exists { .. }), "{error}");
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn what_was_created_or_patched_must_be_taken_over_by_apply_even_from_ourselves() {
+    let stage = Stage::new().await;
+    stage.create("a", &json!({"a": "created"})).await;
+    let object = stage.config_map("a", &json!({"a": "applied"}));
+    let kind = &stage.config_maps;
+    let error = stage.cluster.apply(kind, &object, Apply::default()).await.unwrap_err();
+    let Error::Conflict { owned, .. } = &error else { panic!("{error}") };
+    assert!(owned.iter().all(|o| o.manager == "bowline"), "{error}");
+    let force = Apply { force: true, ..Apply::default() };
+    let applied = stage.cluster.apply(kind, &object, force).await.unwrap();
+    assert_eq!(applied.rest["data"]["a"], "applied");
     stage.end().await;
 }
 

@@ -96,6 +96,11 @@ impl Sink {
         self.0.state().owner_of(key)
     }
 
+    /// The uid under which the agent itself wants an object.
+    pub fn own_uid(&self, key: &ObjectKey) -> Option<String> {
+        self.0.state().own.get(key).map(|w| w.desired.uid.clone())
+    }
+
     /// Something about it may have changed that is to be reported.
     pub fn news(&self, key: &ObjectKey) {
         self.0.touch(key);

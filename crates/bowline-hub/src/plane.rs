@@ -13,6 +13,7 @@ mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bowline_kube::{Cluster, Kind};
 use bowline_resources::argocd::project::Mapping;
@@ -91,6 +92,15 @@ impl Inbox {
         self.wake.notify_one();
     }
 
+    /// Looks at agents again after a while.
+    fn agents_later(self: &Arc<Self>, names: Vec<NodeId>, wait: Duration) {
+        let inbox = self.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(wait).await;
+            inbox.agents(names);
+        });
+    }
+
     fn again(&self, pair: Pair) {
         self.dirty.lock().pairs.insert(pair);
         self.wake.notify_one();
@@ -120,6 +130,8 @@ struct Known {
     listed: BTreeSet<&'static str>,
     /// Agents whose shelf has all that the cluster wants of them.
     sealed: BTreeSet<NodeId>,
+    /// Agents of which the cluster has shown that it knows them: what it lacks may go.
+    trusted: BTreeSet<NodeId>,
 }
 
 /// The kinds that are taken from the cluster, and whether only from Argo CD's own namespace.

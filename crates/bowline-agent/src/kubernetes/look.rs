@@ -21,9 +21,11 @@ impl Kubernetes {
     ) -> Look {
         let key = desired.object.key();
         let of = Of { uid: desired.uid.clone(), rev };
-        let (there, trouble) = {
+        // The world is locked by whoever asks: whose the object is, is known from applying it.
+        let (there, trouble, own) = {
             let known = self.known.lock();
-            (known.there.get(&key).cloned(), known.troubles.get(&key).cloned())
+            let own = known.applied.get(&key).is_some_and(|a| a.from == Owner::Agent);
+            (known.there.get(&key).cloned(), known.troubles.get(&key).cloned(), own)
         };
         let before = before.filter(|b| b.of.uid == of.uid);
         let mut observed = Observed::new(of, now);
@@ -35,7 +37,8 @@ impl Kubernetes {
             }
             None => (observed.sync, observed.health) = (Sync::OutOfSync, Health::Missing),
             Some(there) => {
-                observed.sync = self.is_as_wanted(desired, there);
+                let settled = own || self.is_as_wanted(desired, there);
+                observed.sync = if settled { Sync::Synced } else { Sync::OutOfSync };
                 observed.status = there.status.clone().unwrap_or(Value::Null);
                 observed.health = health(there);
                 if let Some(operation) = &mut observed.operation {
@@ -48,15 +51,9 @@ impl Kubernetes {
         Look { observed, again: trouble.map(|t| t.again) }
     }
 
-    fn is_as_wanted(&self, desired: &Desired, there: &Object) -> Sync {
-        let key = desired.object.key();
-        if self.sink.owner_of(&key) == Owner::Agent {
-            return Sync::Synced;
-        }
-        match is_settled(&self.site.manifest(desired), there, Hold::of(&key)) {
-            true => Sync::Synced,
-            false => Sync::OutOfSync,
-        }
+    fn is_as_wanted(&self, desired: &Desired, there: &Object) -> bool {
+        let hold = Hold::of(&desired.object.key());
+        is_settled(&self.site.manifest(desired), there, hold)
     }
 }
 

@@ -106,7 +106,8 @@ impl Kubernetes {
         let patch = match errand.operation {
             Operation::Sync => json!({"operation": with_id(&errand.argument, &errand.id)}),
             Operation::Refresh => {
-                json!({"metadata": {"annotations": {argocd::REFRESH: "normal", ID: errand.id}}})
+                let how = errand.argument.as_str().unwrap_or("normal");
+                json!({"metadata": {"annotations": {argocd::REFRESH: how, ID: errand.id}}})
             }
             Operation::Terminate => json!({
                 "metadata": {"annotations": {ID: errand.id}},

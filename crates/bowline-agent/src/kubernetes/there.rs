@@ -39,7 +39,8 @@ impl Kubernetes {
     /// Tells the reconciler what is there under a key, and has it look.
     pub(super) fn tell(&self, key: &ObjectKey) {
         let owner = self.sink.owner_of(key);
-        let held = self.held(&self.known.lock(), key, owner);
+        let own = self.sink.own_uid(key);
+        let held = self.held(&self.known.lock(), key, owner, own);
         match held {
             Some(held) => self.sink.put(held),
             None => self.sink.gone(key),
@@ -51,12 +52,19 @@ impl Kubernetes {
         }
     }
 
-    fn held(&self, known: &Known, key: &ObjectKey, owner: Owner) -> Option<Held> {
+    fn held(
+        &self,
+        known: &Known,
+        key: &ObjectKey,
+        owner: Owner,
+        own: Option<String>,
+    ) -> Option<Held> {
         let object = known.there.get(key)?;
         let applied = known.applied.get(key).filter(|a| a.from == owner);
-        // What the agent's cluster itself owns is there on its own word.
+        // What the agent's cluster itself owns is there on its own word; before that word is on the
+        // shelf it would look like something that nobody wants.
         let uid = match owner {
-            Owner::Agent => object.metadata.uid.clone()?,
+            Owner::Agent => object.metadata.uid.clone().filter(|uid| own.as_ref() == Some(uid))?,
             Owner::Hub => self.made_from(object, applied.map(|a| a.desired.uid.as_str()))?,
         };
         let of_this = applied.filter(|a| a.desired.uid == uid);

@@ -153,6 +153,11 @@ impl Kubernetes {
             self.sink.gone(key);
             return Ok(());
         };
+        if self.sink.owner_of(key) == Owner::Agent || source_uid(&there).is_none() {
+            return Err(Failure::Ours(
+                "left alone: it was not made here, so it is not deleted".into(),
+            ));
+        }
         let kind = self.kind(key).await?;
         // Whoever finalizes it must find what it owns still there.
         let propagation = match there.metadata.finalizers.is_empty() {

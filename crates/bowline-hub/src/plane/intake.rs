@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bowline_drive::Error;
 use bowline_resources::{Absence, ObjectKey, Owner, desired_shelf};
@@ -15,6 +16,9 @@ use crate::state::State;
 
 /// Writes to the cluster that are under way at a time.
 const AT_A_TIME: usize = 16;
+
+/// How long to wait for what happens at once.
+const SOON: Duration = Duration::from_millis(50);
 
 /// Works until it is dropped.
 pub(crate) async fn run(state: Arc<State>, plane: Arc<Plane>) {
@@ -72,9 +76,19 @@ impl Plane {
 
     /// Writes on an agent's shelf what the cluster wants there.
     async fn take_in(&self, state: &Arc<State>, agent: &NodeId, keys: &BTreeSet<ObjectKey>) {
-        let Some(entry) = state.views.roster.entry(agent) else { return };
+        let Some(entry) = state.views.roster.entry(agent) else {
+            let mut known = self.known.lock();
+            known.sealed.remove(agent);
+            known.trusted.remove(agent);
+            return;
+        };
+        let shelf = desired_shelf(agent, Owner::Hub);
+        let opened = shelf.clone();
+        if !state.handle.with(move |node| node.read(&opened).is_some()).await.unwrap_or(false) {
+            // On the roster a moment ago: its shelf is about to be opened.
+            return self.inbox.agents_later(vec![agent.clone()], SOON);
+        }
         let now = clock::now();
-        let first = !self.known.lock().sealed.contains(agent);
         let (mut writes, mut absent) = (vec![], vec![]);
         for key in keys.iter().filter(|key| self.owns(agent, key)) {
             if entry.owner_of(key.namespace.as_deref(), &key.kind) != Owner::Hub {
@@ -94,16 +108,18 @@ impl Plane {
             }
         }
         let total = state.views.fleet.keys(agent).len();
-        if first && !Absence::default().allows(absent.len(), total) {
+        let trusted = self.known.lock().trusted.contains(agent);
+        if !trusted && !Absence::default().allows(absent.len(), total) {
             tracing::error!(%agent, absent = absent.len(), total,
                 "the control plane lacks more of what was wanted at this agent than may go without \
                  asking: nothing is deleted; is this the right cluster?");
         } else {
             writes.extend(absent);
+            self.known.lock().trusted.insert(agent.clone());
         }
-        if self.write(state, agent, writes).await && first {
-            state.handle.seal(desired_shelf(agent, Owner::Hub));
-            self.known.lock().sealed.insert(agent.clone());
+        if self.write(state, agent, writes).await && self.known.lock().sealed.insert(agent.clone())
+        {
+            state.handle.seal(shelf);
         }
     }
 
@@ -130,7 +146,7 @@ impl Plane {
                     let inbox = self.inbox.clone();
                     let agent = agent.clone();
                     tokio::spawn(async move {
-                        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+                        tokio::time::sleep(Duration::from_secs(1)).await;
                         inbox.objects(&agent, keys.iter());
                     });
                     return false;

@@ -3,23 +3,24 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
 /// One of the test bed's clusters.
 #[derive(Clone)]
 pub(crate) struct Cluster {
-    kubectl: PathBuf,
     pub(crate) kubeconfig: PathBuf,
 }
 
 impl Cluster {
-    pub(crate) fn new(kubectl: &Path, kubeconfig: &Path) -> Self {
-        Self { kubectl: kubectl.to_owned(), kubeconfig: kubeconfig.to_owned() }
+    pub(crate) fn new(kubeconfig: &Path) -> Self {
+        Self { kubeconfig: kubeconfig.to_owned() }
     }
 
-    fn run(&self, args: &[&str], input: Option<&Value>) -> Result<String, String> {
-        let mut command = Command::new(&self.kubectl);
+    /// Runs `kubectl`; gives what it printed, or what it complained of.
+    pub(crate) fn run(&self, args: &[&str], input: Option<&Value>) -> Result<String, String> {
+        let mut command = Command::new(kubectl());
         command.arg("--kubeconfig").arg(&self.kubeconfig).args(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -70,6 +71,11 @@ impl Cluster {
         let (kind, namespace, name) = parts(place);
         self.ok(&["delete", kind, name, "-n", namespace, "--wait=false"]);
     }
+}
+
+fn kubectl() -> &'static Path {
+    static KUBECTL: OnceLock<PathBuf> = OnceLock::new();
+    KUBECTL.get_or_init(|| bowline_testbed::provide("kubectl").join("kubectl"))
 }
 
 fn parts(place: &str) -> (&str, &str, &str) {

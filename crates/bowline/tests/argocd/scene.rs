@@ -1,6 +1,5 @@
 //! A hub on the control plane and one agent, each on its own namespaces of the shared clusters.
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -36,7 +35,7 @@ impl Scene {
 
     fn new(mode: &str, cluster: usize) -> Self {
         let clusters = bowline_testbed::clusters(3);
-        let at = |n: usize| Cluster::new(&clusters.kubectl, &clusters.kubeconfigs[n]);
+        let at = |n: usize| Cluster::new(&clusters.kubeconfigs[n]);
         let (plane, site) = (at(0), at(cluster));
         let name = bowline_testbed::namespace(mode);
         let (argocd, home) = (format!("{name}-cp"), format!("{name}-wl"));
@@ -105,18 +104,7 @@ impl Drop for Scene {
         for (cluster, namespace) in
             [(&self.plane, &self.argocd), (&self.plane, &self.name), (&self.site, &self.home)]
         {
-            let kubeconfig = cluster.kubeconfig.to_str().unwrap_or_default();
-            let clusters = bowline_testbed::clusters(3);
-            let _gone = Command::new(&clusters.kubectl)
-                .args([
-                    "--kubeconfig",
-                    kubeconfig,
-                    "delete",
-                    "namespace",
-                    namespace,
-                    "--wait=false",
-                ])
-                .output();
+            cluster.run(&["delete", "namespace", namespace, "--wait=false"], None).ok();
         }
     }
 }

@@ -106,6 +106,21 @@ async fn a_list_is_read_to_its_end_in_each_namespace() {
 }
 
 #[tokio::test]
+async fn a_page_that_is_too_large_is_asked_for_with_fewer_objects() {
+    let mut fake = Fake::start().await;
+    let cluster = fake.cluster(quick()).await;
+    let listing =
+        tokio::spawn(async move { cluster.list(&config_maps(), &Scope::Cluster, None).await });
+    let asked = fake.next_list().await;
+    assert_eq!(asked.query["limit"], "500");
+    asked.answer(500, &json!({"message": "received message larger than max"})).await;
+    let asked = fake.next_list().await;
+    assert_eq!(asked.query["limit"], "62");
+    asked.list("1", None, &[config_map("a", "1", "1")]).await;
+    assert_eq!(listing.await.unwrap().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn apply_says_who_we_are_and_leaves_out_what_may_not_be_sent() {
     let mut fake = Fake::start().await;
     let cluster = fake.cluster(quick()).await;

@@ -162,6 +162,8 @@ async fn a_line_in_pieces_is_one_event() {
         stream.raw(piece).await;
     }
     assert_eq!(hear(&mut watch).await, "put c 11");
+    stream.event("DELETED", &config_map("c", "3", "12")).await;
+    assert_eq!(hear(&mut watch).await, "gone core/ConfigMap/web/c 3");
 }
 
 #[tokio::test]
@@ -254,4 +256,51 @@ async fn dropping_a_watch_hangs_up() {
     let stream = fake.next_watch().await.stream().await;
     drop(watch);
     stream.abandoned().await;
+}
+
+#[tokio::test]
+async fn what_went_is_told_once() {
+    let (mut fake, mut watch) = settled(quick()).await;
+    let mut stream = fake.next_watch().await.stream().await;
+    stream.event("DELETED", &config_map("a", "1", "11")).await;
+    stream.end().await;
+    assert_eq!(hear(&mut watch).await, "gone core/ConfigMap/web/a 1");
+    let again = fake.next_watch().await;
+    assert_eq!(again.query["resourceVersion"], "11");
+    again.answer(410, &gone()).await;
+    fake.next_list().await.list("20", None, &[config_map("b", "2", "6")]).await;
+    assert_eq!(hear(&mut watch).await, "put b 6");
+    assert_eq!(hear(&mut watch).await, "listed");
+}
+
+#[tokio::test]
+async fn a_kind_that_vanished_is_told_and_listed_anew_when_it_is_back() {
+    let (mut fake, mut watch) = settled(quick()).await;
+    let unknown = json!({"reason": "NotFound", "message": "could not find it", "details": {}});
+    fake.next_watch().await.answer(404, &unknown).await;
+    fake.next_list().await.answer(404, &unknown).await;
+    fake.next_list().await.list("20", None, &[config_map("a", "7", "18")]).await;
+    assert!(hear(&mut watch).await.starts_with("trouble the cluster does not have the kind"));
+    for expected in
+        ["gone core/ConfigMap/web/a 1", "put a 18", "gone core/ConfigMap/web/b 2", "listed"]
+    {
+        assert_eq!(hear(&mut watch).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_place_that_expires_now_and_then_is_no_trouble_but_one_after_the_other_is() {
+    let (mut fake, mut watch) = settled(quick()).await;
+    fake.next_watch().await.answer(410, &gone()).await;
+    fake.next_list().await.list("10", None, &[]).await;
+    while hear(&mut watch).await.starts_with("gone") {}
+    let mut stream = fake.next_watch().await.stream().await;
+    stream.event("ADDED", &config_map("c", "3", "11")).await;
+    assert_eq!(hear(&mut watch).await, "put c 11");
+    stream.event("ERROR", &gone()).await;
+    fake.next_list().await.list("20", None, &[]).await;
+    assert_eq!(hear(&mut watch).await, "gone core/ConfigMap/web/c 3");
+    assert_eq!(hear(&mut watch).await, "listed");
+    fake.next_watch().await.answer(410, &gone()).await;
+    assert!(hear(&mut watch).await.starts_with("trouble"));
 }

@@ -10,11 +10,13 @@
 pub mod checksum;
 mod event;
 mod go_json;
+mod outbox;
 pub mod payload;
 mod resource;
 
 pub use event::{Event, Kind, Method, Target, Trace, WireError};
 pub use go_json::go_json;
+pub use outbox::{Draft, Ids, Need, Outbox, Render, Subject};
 pub use resource::{Place, Resource, SOURCE_UID, resource_id, source_uid, version_of};
 
 /// One of the two ends of a line.

@@ -13,11 +13,13 @@ mod go_json;
 mod outbox;
 pub mod payload;
 mod resource;
+mod resync;
 
 pub use event::{Event, Kind, Method, Target, Trace, WireError};
 pub use go_json::go_json;
 pub use outbox::{Draft, Ids, Need, Outbox, Render, Subject};
 pub use resource::{Place, Resource, SOURCE_UID, resource_id, source_uid, version_of};
+pub use resync::{Apps, Held, Inventory, Message, Resync, ResyncError, Role, word};
 
 /// One of the two ends of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

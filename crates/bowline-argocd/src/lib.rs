@@ -10,6 +10,7 @@
 pub mod checksum;
 mod event;
 mod go_json;
+mod inbox;
 mod outbox;
 pub mod payload;
 mod resource;
@@ -17,6 +18,7 @@ mod resync;
 
 pub use event::{Event, Kind, Method, Target, Trace, WireError};
 pub use go_json::go_json;
+pub use inbox::{Action, Failure, Finished, Inbox, Outcome, Refusal, Taken, Task, Work};
 pub use outbox::{Draft, Ids, Need, Outbox, Render, Subject};
 pub use resource::{Place, Resource, SOURCE_UID, resource_id, source_uid, version_of};
 pub use resync::{Apps, Held, Inventory, Message, Resync, ResyncError, Role, word};

@@ -8,6 +8,7 @@
 //! `docs/argocd-protocol.md` states the dialect and where we deviate from it.
 
 pub mod checksum;
+pub mod claims;
 mod event;
 mod go_json;
 mod inbox;

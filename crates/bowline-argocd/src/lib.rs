@@ -7,6 +7,7 @@
 //!
 //! `docs/argocd-protocol.md` states the dialect and where we deviate from it.
 
+pub mod auth;
 pub mod checksum;
 pub mod claims;
 mod event;

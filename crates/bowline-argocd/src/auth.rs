@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 mod certificate;
+mod go_regex;
 mod pattern;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bowline_argocd::auth::Certificate;
+use bowline_argocd::auth::{Certificate, Pattern};
 use bowline_argocd::{Resource, checksum, go_json};
 use bowline_resources::Object;
 use serde_json::{Value, json};
@@ -60,4 +60,19 @@ fn subjects_have_the_text_that_go_gives_them() {
         count += 1;
     }
     assert!(count >= 30, "only {count}");
+}
+
+#[test]
+fn patterns_find_what_they_find_in_go() {
+    let vectors = include_str!("vectors/patterns.tsv");
+    let mut count = 0;
+    for line in vectors.lines() {
+        let cells: Vec<Value> =
+            line.split('\t').map(|cell| serde_json::from_str(cell).unwrap()).collect();
+        let (pattern, text) = (cells[0].as_str().unwrap(), cells[1].as_str().unwrap());
+        let compiled: Pattern = pattern.parse().unwrap_or_else(|e| panic!("{pattern}: {e:?}"));
+        assert_eq!(compiled.group(text), cells[2].as_str(), "{pattern} in {text:?}");
+        count += 1;
+    }
+    assert!(count > 400, "only {count}");
 }

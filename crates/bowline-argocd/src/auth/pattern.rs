@@ -4,11 +4,13 @@ use std::str::FromStr;
 
 use regex::{Regex, RegexBuilder};
 
+use super::go_regex;
+
 /// Why a text is no usable pattern.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Not a regular expression.
-    #[error("it is not a regular expression (RE2 syntax, without \\Q..\\E)")]
+    #[error("it is not a regular expression (RE2 syntax)")]
     Syntax(#[source] regex::Error),
     /// Nothing in it says what the name is.
     #[error("it has no group: put parentheses around the part that is the agent's name")]
@@ -63,8 +65,9 @@ impl Pattern {
         first.map_or_else(|| Err(NameError::NoUriMatches(uris.to_vec())), |uri| self.name_in(uri))
     }
 
-    /// An empty text if the group took no part in the match: Go says so too.
-    fn group<'a>(&self, text: &'a str) -> Option<&'a str> {
+    /// The first group in a text; none if nothing matches, and an empty text if the group took no
+    /// part in the match.
+    pub fn group<'a>(&self, text: &'a str) -> Option<&'a str> {
         self.0.captures(text).map(|groups| groups.get(1).map_or("", |group| group.as_str()))
     }
 }
@@ -73,7 +76,8 @@ impl FromStr for Pattern {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let regex = RegexBuilder::new(text).size_limit(1 << 20).build().map_err(Error::Syntax)?;
+        let text = go_regex::translated(text);
+        let regex = RegexBuilder::new(&text).size_limit(1 << 20).build().map_err(Error::Syntax)?;
         if regex.captures_len() < 2 { Err(Error::NoGroup) } else { Ok(Self(regex)) }
     }
 }

@@ -88,6 +88,34 @@ fn creds_are_read_as_upstream_writes_them() {
 }
 
 #[test]
+fn patterns_mean_what_they_mean_to_go() {
+    let group = |pattern: &str, text: &str| {
+        pattern.parse::<Pattern>().unwrap().group(text).map(ToOwned::to_owned)
+    };
+    assert_eq!(group(r"CN=(\w+)", "CN=a\u{e9}b").as_deref(), Some("a"), "ASCII");
+    assert_eq!(group(r"\Qa.b(\E(.)", "a.b(c").as_deref(), Some("c"), "quoted");
+    assert_eq!(group(r"(\<)", "a<").as_deref(), Some("<"), "a mark, not the start of a word");
+    assert_eq!(group("([a&&b]+)", "&a").as_deref(), Some("&a"), "no operators in classes");
+    assert_eq!(group("(a{,2})", "aa a{,2}").as_deref(), Some("a{,2}"), "a brace without a count");
+}
+
+#[test]
+fn no_pattern_is_too_strange() {
+    let pieces =
+        ["\\", "[", "]", "{", "}", "(", ")", ":", "[:", ":]", "^", "Q", "E", "p", "\u{e9}", "1"];
+    let mut rng = crate::rng::Rng(5);
+    let mut read = 0;
+    for _ in 0..20_000 {
+        let text: String = (0..rng.below(9)).map(|_| rng.pick(&pieces)).collect();
+        if let Ok(pattern) = text.parse::<Pattern>() {
+            let _ = pattern.name_in("Q[1]\u{e9}");
+            read += 1;
+        }
+    }
+    assert!(read > 100, "only {read} were patterns");
+}
+
+#[test]
 fn names_are_labels_and_nothing_else() {
     let pattern: Pattern = "CN=(.*?)(,|$)".parse().unwrap();
     for name in ["a", "a1", "a-b", "0"] {

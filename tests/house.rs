@@ -19,6 +19,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("bowline-identity", 2),
     ("bowline-kube", 2),
     ("bowline-wire", 2),
+    ("bowline-argocd", 2),
     ("bowline-drive", 3),
     ("bowline-client", 3),
     ("bowline-hub", 4),
@@ -105,6 +106,8 @@ fn arrows_point_up_the_table_only() {
                 (name.as_str(), dep.0.as_str()),
                 // The codec speaks the frames of the core.
                 ("bowline-wire", "bowline-sync")
+                // The dialect speaks the wire's messages.
+                | ("bowline-argocd", "bowline-wire")
             );
             assert!(dep.1 < layer || peers, "{name} may not know {}", dep.0);
         }

@@ -28,6 +28,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("bowline", 5),
     ("bowline-bench", 6),
     ("bowline-ordeal", 6),
+    ("bowline-testbed", 6),
     ("bowline-tests", 6),
 ];
 

@@ -1,3 +1,5 @@
+//! What is applied where, and when it counts as done.
+
 use bowline_types::Wall;
 use serde_json::json;
 

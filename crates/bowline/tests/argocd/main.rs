@@ -1,6 +1,8 @@
 //! Argo CD's objects over real API servers: a hub on a control plane, agents on workload clusters.
 //! What Argo CD's controllers would do there (status, operations, finalizers) the tests do by hand.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "../flows/stage.rs"]
 #[allow(dead_code, reason = "shared with another suite, which uses the rest")]
 mod stage;

@@ -156,7 +156,7 @@ fn an_application_that_is_there_already_is_adopted_or_left_alone() {
 
 #[test]
 fn an_application_of_the_same_name_made_anew_replaces_the_old_copy() {
-    let mut scene = Scene::managed();
+    let scene = Scene::managed();
     scene.plane.create(&app(&scene.name, "web", &json!({})));
     let (here, there) = (scene.here("web"), scene.there("web"));
     let first = scene.site_shows(&here, "it is there", |o| !o.is_null());

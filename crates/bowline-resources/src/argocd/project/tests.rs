@@ -1,3 +1,5 @@
+//! Which agent gets which project, and what a mirror says.
+
 use serde_json::json;
 
 use super::*;

@@ -47,6 +47,9 @@ pub(super) struct Hub {
     /// The namespace of Argo CD on the control plane
     #[arg(long, short = 'n', value_name = "NAME")]
     namespace: Option<String>,
+    /// How an Application finds its agent: namespace or destination
+    #[arg(long, value_name = "KIND")]
+    mapping: Option<String>,
     /// A file with your own CA, certificate and key as PEM, instead of one made here
     #[arg(long = "with-ca", value_name = "FILE")]
     own_ca: Option<std::path::PathBuf>,
@@ -64,6 +67,7 @@ impl Hub {
             ("health", &self.health),
             ("control-plane.kubeconfig", &self.kubeconfig),
             ("control-plane.namespace", &self.namespace),
+            ("control-plane.mapping", &self.mapping),
         ]);
         let kubeconfig = self.kubeconfig.as_ref();
         flags.extend(role::reach("control-plane.reach", kubeconfig, self.in_cluster));

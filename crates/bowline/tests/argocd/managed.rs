@@ -173,3 +173,19 @@ fn an_application_of_the_same_name_made_anew_replaces_the_old_copy() {
         source["metadata"]["uid"]
     );
 }
+
+#[test]
+fn by_destination_an_application_follows_the_name_that_it_bears() {
+    let scene = Scene::by_destination();
+    // One in Argo CD's own namespace, one elsewhere: the first lives in the agent's own there.
+    let mut own = app(&scene.argocd, "own", &json!({}));
+    own["spec"]["destination"]["name"] = json!(scene.name);
+    scene.plane.create(&own);
+    let copy = scene.site_shows(&scene.here("own"), "it is there", |o| !o.is_null());
+    assert_eq!(copy["spec"]["destination"]["name"], "in-cluster");
+    scene.site.patch(&scene.here("own"), &healthy());
+    let place = format!("application/{}/own", scene.argocd);
+    scene.plane_shows(&place, "healthy", |o| o["status"]["health"]["status"] == "Healthy");
+    scene.plane.patch(&place, &json!({"spec": {"destination": {"name": "in-cluster"}}}));
+    scene.site_shows(&scene.here("own"), "gone", Value::is_null);
+}

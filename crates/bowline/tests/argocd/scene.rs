@@ -26,14 +26,19 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) fn managed() -> Self {
-        Self::new("managed", 1)
+        Self::new("managed", 1, "namespace")
     }
 
     pub(crate) fn autonomous() -> Self {
-        Self::new("autonomous", 2)
+        Self::new("autonomous", 2, "namespace")
     }
 
-    fn new(mode: &str, cluster: usize) -> Self {
+    /// A managed agent whose Applications name it as their destination.
+    pub(crate) fn by_destination() -> Self {
+        Self::new("managed", 1, "destination")
+    }
+
+    fn new(mode: &str, cluster: usize, mapping: &str) -> Self {
         let clusters = bowline_testbed::clusters(3);
         let at = |n: usize| Cluster::new(&clusters.kubeconfigs[n]);
         let (plane, site) = (at(0), at(cluster));
@@ -43,7 +48,10 @@ impl Scene {
         plane.namespace(&name);
         site.namespace(&home);
         let kubeconfig = plane.kubeconfig.to_str().unwrap().to_owned();
-        let stage = Stage::with_hub("auto", &["--kubeconfig", &kubeconfig, "-n", &argocd]);
+        let stage = Stage::with_hub(
+            "auto",
+            &["--kubeconfig", &kubeconfig, "-n", &argocd, "--mapping", mapping],
+        );
         let kubeconfig = site.kubeconfig.to_str().unwrap().to_owned();
         let agent = stage.join_with(&name, mode, &["--kubeconfig", &kubeconfig, "-n", &home]);
         Self { stage, plane, site, name, argocd, home, agent }

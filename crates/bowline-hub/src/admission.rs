@@ -14,6 +14,7 @@ use bowline_wire::{
 use crate::access::{self, JoinEntry};
 use crate::audit::Deed;
 use crate::clock;
+use crate::dialect::Dialect;
 use crate::pki::{Pki, Signed};
 use crate::problem::Code;
 use crate::shelves;
@@ -52,6 +53,11 @@ impl Desk {
             self.0.views.came_or_went.notify_one();
         }
         Ok((cert, entry))
+    }
+
+    /// What it takes to answer a call that is not native, where that is served.
+    fn foreign(&self, call: &Call) -> Option<&Dialect> {
+        self.0.dialect.as_deref().filter(|_| call.protocol.is_none())
     }
 
     fn authenticated(&self, peer: &Peer, request: &AuthRequest) -> Result<AuthResponse, Refusal> {
@@ -214,19 +220,30 @@ impl Admission for Desk {
     fn authenticate<'a>(
         &'a self,
         peer: &'a Peer,
-        _: &'a Call,
+        call: &'a Call,
         request: AuthRequest,
     ) -> BoxFuture<'a, Result<AuthResponse, Refusal>> {
-        Box::pin(async move { self.counted(self.authenticated(peer, &request)) })
+        Box::pin(async move {
+            self.counted(match self.foreign(call) {
+                Some(dialect) => dialect.authenticate(&self.0, peer, call, &request),
+                None => self.authenticated(peer, &request),
+            })
+        })
     }
 
     fn refresh<'a>(
         &'a self,
         _: &'a Peer,
-        _: String,
+        token: String,
     ) -> BoxFuture<'a, Result<AuthResponse, Refusal>> {
-        let why = "session tokens are not refreshed: authenticate again";
-        let answer = Err(no(RefusalCode::Unimplemented, Code::AuthMethod, why));
+        // Native agents have nothing to refresh.
+        let answer = match &self.0.dialect {
+            Some(dialect) => dialect.refresh(&self.0, &token),
+            None => {
+                let why = "session tokens are not refreshed: authenticate again";
+                Err(no(RefusalCode::Unimplemented, Code::AuthMethod, why))
+            }
+        };
         Box::pin(async move { self.counted(answer) })
     }
 
@@ -235,7 +252,12 @@ impl Admission for Desk {
         peer: &'a Peer,
         call: &'a Call,
     ) -> BoxFuture<'a, Result<NodeId, Refusal>> {
-        Box::pin(async move { self.counted(self.subscribed(peer, call)) })
+        Box::pin(async move {
+            self.counted(match self.foreign(call) {
+                Some(dialect) => dialect.subscriber(&self.0, call),
+                None => self.subscribed(peer, call),
+            })
+        })
     }
 
     fn join<'a>(

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     fn gate(entries: &[RosterEntry]) -> Gatekeeper {
-        let (views, _) = Views::new(None);
+        let (views, _) = Views::new(None, Arc::default());
         let put = |e: &RosterEntry| {
             Change::Put(Record { key: e.key(), born: 1, rev: 1, body: Some(e.encode()) })
         };

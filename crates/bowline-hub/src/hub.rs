@@ -20,6 +20,7 @@ use crate::access::{self, TokenEntry};
 use crate::admission::Desk;
 use crate::audit::{self, Auditor, Deed};
 use crate::contacts::{self, Contacts};
+use crate::dialect::{Dialect, Sessions};
 use crate::gate::{Gatekeeper, HubSealer};
 use crate::handover::Handovers;
 use crate::metrics::HubMetrics;
@@ -30,7 +31,7 @@ use crate::plane::Plane;
 use crate::serve::{self, Served};
 use crate::state::State;
 use crate::views::{Folder, Views, Work};
-use crate::{api, clear, clock, plane, settle, shelves};
+use crate::{api, clear, clock, dialect, plane, settle, shelves};
 
 /// How long requests and links may take to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -70,12 +71,18 @@ impl Hub {
         let now = clock::now();
         let store = open_store(&options)?;
         let pki = options.data.join("pki");
-        let pki = Pki::open(pki, options.ca.as_deref(), &options.sans, now)?;
+        let pki =
+            Pki::open(pki, options.ca.as_deref(), &options.sans, options.dialect.is_some(), now)?;
         let plane = match options.plane {
             Some(plane) => Some(Plane::open(plane).await?),
             None => None,
         };
-        let (views, todo) = Views::new(plane.as_ref().map(|p| p.inbox()));
+        let dialect = match &options.dialect {
+            Some(dialect) => Some(Arc::new(Dialect::open(dialect, &options.data)?)),
+            None => None,
+        };
+        let foreign = Arc::new(Sessions::default());
+        let (views, todo) = Views::new(plane.as_ref().map(|p| p.inbox()), foreign.clone());
         let drive = bowline_drive::start(
             bowline_drive::Options {
                 id: NodeId::hub(),
@@ -109,6 +116,8 @@ impl Hub {
             pace: Pace::new(options.requests_per_second),
             handovers: Handovers::default(),
             plane,
+            dialect,
+            foreign,
             contacts: Contacts::read(options.data.join("contacts.json")),
             ending: CancellationToken::new(),
             turnstile: Arc::default(),
@@ -323,6 +332,9 @@ async fn accept(state: Arc<State>, mut server: Server) {
                 }
                 let handle = state.handle.clone();
                 tokio::spawn(async move { handle.attach(link).await });
+            }
+            Incoming::Foreign(link) => {
+                tokio::spawn(dialect::run(state.clone(), *link));
             }
             Incoming::Pushed(node, _) => {
                 tracing::debug!(%node, "a frame without a link is not taken");

@@ -11,6 +11,7 @@ mod audit;
 mod clear;
 mod clock;
 mod contacts;
+mod dialect;
 mod gate;
 mod handover;
 mod hub;
@@ -28,6 +29,7 @@ mod state;
 mod views;
 
 pub use api::openapi;
+pub use dialect::{DialectError, DialectOptions};
 pub use hub::{Addresses, Hub};
 pub use options::{Error, HubOptions};
 pub use plane::PlaneOptions;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bowline_wire::{Keepalive, Limits};
 
+use crate::dialect::{DialectError, DialectOptions};
 use crate::plane::PlaneOptions;
 
 /// How a hub is set up. Ports may be 0.
@@ -32,6 +33,8 @@ pub struct HubOptions {
     pub new_admin: bool,
     /// The control-plane cluster; none: the hub's own store and API are all there is.
     pub plane: Option<PlaneOptions>,
+    /// How agents of argocd-agent are let in; none: not at all.
+    pub dialect: Option<DialectOptions>,
     /// How long audit entries are kept.
     pub audit_age: Duration,
     /// How many audit entries are kept at most.
@@ -72,6 +75,7 @@ impl HubOptions {
             accept_loss: false,
             new_admin: false,
             plane: None,
+            dialect: None,
             audit_age: Duration::from_secs(90 * 86_400),
             audit_entries: 250_000,
             limits: Limits::default(),
@@ -147,6 +151,9 @@ pub enum Error {
     /// The control plane's credentials cannot be used.
     #[error("reaching the control-plane cluster")]
     Plane(#[from] bowline_kube::Error),
+    /// The dialect of argocd-agent cannot be spoken.
+    #[error("letting agents of argocd-agent in")]
+    Dialect(#[from] DialectError),
     /// A fixed name was refused, which cannot happen.
     #[error("minting the first token")]
     Token(#[from] bowline_identity::api_token::Error),

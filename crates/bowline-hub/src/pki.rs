@@ -37,11 +37,13 @@ pub(crate) struct Signed {
 }
 
 impl Pki {
-    /// Opens the folder; on the first start the CA is made, or taken from `ca`.
+    /// Opens the folder; on the first start the CA is made, or taken from `ca`. With `foreign`,
+    /// certificates of agents that are not ours count as far as their chain goes.
     pub(crate) fn open(
         root: std::path::PathBuf,
         ca: Option<&str>,
         sans: &[String],
+        foreign: bool,
         now: Wall,
     ) -> Result<Self, Error> {
         let dir = HubDir::open(root)?;
@@ -54,7 +56,8 @@ impl Pki {
             let cert = CertFiles::One(dir.server_file());
             ServerReload::open(cert, dir.trust_file(), auth, versions)
         };
-        let agents = port(ClientAuth::Optional, Versions::Tls13)?;
+        let auth = if foreign { ClientAuth::Foreign } else { ClientAuth::Optional };
+        let agents = port(auth, Versions::Tls13)?;
         let api = port(ClientAuth::None, Versions::Tls12And13)?;
         let signer = RwLock::new(dir.token_signer()?);
         let (set, sans) = (Mutex::new(set), sans.to_vec());

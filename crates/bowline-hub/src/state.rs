@@ -5,7 +5,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bowline_drive::Handle;
-use bowline_resources::{Owner, RosterEntry, desired_shelf, observed_shelf, roster_shelf};
+use bowline_resources::{
+    OperationRequest, Owner, RosterEntry, desired_shelf, observed_shelf, roster_shelf,
+};
 use bowline_types::{Guard, Interest, Item, NodeId, Rev, Wall};
 use bowline_wire::ServerHandle;
 use tokio::sync::Semaphore;
@@ -13,6 +15,7 @@ use tokio::sync::Semaphore;
 use crate::access::{self, RevokedEntry};
 use crate::audit::Auditor;
 use crate::contacts::Contacts;
+use crate::dialect::{Dialect, Order, Sessions};
 use crate::handover::Handovers;
 use crate::metrics::HubMetrics;
 use crate::pace::Pace;
@@ -41,6 +44,10 @@ pub(crate) struct State {
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) pace: Pace,
     pub(crate) handovers: Handovers,
+    /// What it takes to speak with agents of argocd-agent, if they are let in.
+    pub(crate) dialect: Option<Arc<Dialect>>,
+    /// Their sessions.
+    pub(crate) foreign: Arc<Sessions>,
     /// The control-plane cluster, if there is one.
     pub(crate) plane: Option<Arc<Plane>>,
     pub(crate) contacts: Contacts,
@@ -125,6 +132,15 @@ impl State {
         ];
         shelves.into_iter().for_each(|shelf| self.handle.remove(shelf));
         self.handle.regate();
+    }
+
+    /// Hands an operation to an agent of argocd-agent, if this one is and is connected.
+    pub(crate) fn operate_foreign(&self, agent: &NodeId, request: &OperationRequest) -> bool {
+        self.foreign.tell(agent, || Order::Operate {
+            key: request.key.clone(),
+            operation: request.operation,
+            argument: request.argument.clone(),
+        })
     }
 
     /// Publishes the trust bundle on the roster, for agents that renew late.

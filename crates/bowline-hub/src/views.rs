@@ -13,12 +13,13 @@ use std::sync::Arc;
 
 use bowline_client::api::AuditEntry;
 use bowline_drive::{Asked, Fold, LinkNews};
-use bowline_resources::roster_shelf;
+use bowline_resources::{ObjectKey, roster_shelf};
 use bowline_sync::Status;
 use bowline_types::{Change, Item, NodeId, Now, ProposalId, ShelfId, Verdict};
 use tokio::sync::{Notify, mpsc};
 
 use crate::access::AccessView;
+use crate::dialect::{Order, Sessions};
 use crate::plane::Inbox;
 use crate::shelves;
 use ring::Mark;
@@ -48,12 +49,17 @@ pub(crate) struct Views {
     pub(crate) came_or_went: Notify,
     /// Where news for the control-plane cluster is left, if there is one.
     plane: Option<Arc<Inbox>>,
+    /// Agents of argocd-agent that are connected.
+    foreign: Arc<Sessions>,
     work: mpsc::UnboundedSender<Work>,
 }
 
 impl Views {
     /// Empty views, and what they will notice.
-    pub(crate) fn new(plane: Option<Arc<Inbox>>) -> (Arc<Self>, mpsc::UnboundedReceiver<Work>) {
+    pub(crate) fn new(
+        plane: Option<Arc<Inbox>>,
+        foreign: Arc<Sessions>,
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<Work>) {
         let (work, todo) = mpsc::unbounded_channel();
         let views = Self {
             roster: roster::Roster::default(),
@@ -66,6 +72,7 @@ impl Views {
             proposed: proposed::Proposed::default(),
             came_or_went: Notify::new(),
             plane,
+            foreign,
             work,
         };
         (Arc::new(views), todo)
@@ -95,6 +102,8 @@ impl Fold for Folder {
                 let gone = views.fleet.hub_changed(&agent, changes);
                 self.objects_changed(&agent, changes, gone, now);
             }
+            // Kept on behalf of agents that cannot do so themselves.
+            "observed" | "mirrored" => self.kept_for(shelf, changes, now),
             "kv" => {
                 views.kv.changed(changes);
                 views.ring.push(now.wall, changes.iter().map(|c| Mark::Kv(c.key().clone())));
@@ -154,6 +163,18 @@ impl Folder {
         self.objects_changed(agent, changes, gone, now);
     }
 
+    fn kept_for(&self, shelf: &ShelfId, changes: &[Change], now: Now) {
+        let Some(agent) = shelf.name.node().and_then(|n| NodeId::new(n).ok()) else { return };
+        let gone = match shelf.name.kind() {
+            "observed" => self.0.fleet.observed_changed(&agent, changes),
+            _ => {
+                self.0.fleet.agent_changed(&agent, changes);
+                vec![]
+            }
+        };
+        self.objects_changed(&agent, changes, gone, now);
+    }
+
     fn objects_changed(
         &self,
         agent: &NodeId,
@@ -162,6 +183,10 @@ impl Folder {
         now: Now,
     ) {
         gone.into_iter().for_each(|key| self.0.todo(Work::Reap(agent.clone(), key)));
+        self.0.foreign.tell(agent, || {
+            let keys = changes.iter().filter_map(|c| ObjectKey::from_record(c.key()).ok());
+            Order::Look(keys.collect())
+        });
         if let Some(plane) = &self.0.plane {
             plane.objects(agent, changes.iter().map(Change::key));
         }

@@ -10,6 +10,7 @@ mod buffers;
 mod client;
 pub mod codec;
 mod error;
+mod foreign;
 mod limits;
 mod link;
 pub mod otlp;
@@ -28,6 +29,7 @@ pub use client::{
 };
 pub use codec::{Codec, fuzz_decode};
 pub use error::{BoxError, Code, Error, Refusal, RefusalCode};
+pub use foreign::ForeignLink;
 pub use limits::{Keepalive, Limits};
 pub use link::{
     Closed, Counters, End, Inbound, Link, LinkFacts, LinkHandle, Outbound, Received, Transport,

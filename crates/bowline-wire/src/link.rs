@@ -101,12 +101,12 @@ impl Counters {
         (self.frames_in.load(Ordering::Relaxed), self.bytes_in.load(Ordering::Relaxed))
     }
 
-    fn count_out(&self, bytes: usize) {
+    pub(crate) fn count_out(&self, bytes: usize) {
         self.frames_out.fetch_add(1, Ordering::Relaxed);
         self.bytes_out.fetch_add((bytes + ENVELOPE) as u64, Ordering::Relaxed);
     }
 
-    fn count_in(&self, bytes: usize) {
+    pub(crate) fn count_in(&self, bytes: usize) {
         self.frames_in.fetch_add(1, Ordering::Relaxed);
         self.bytes_in.fetch_add((bytes + ENVELOPE) as u64, Ordering::Relaxed);
     }
@@ -190,6 +190,11 @@ impl Core {
         }
     }
 
+    /// Waits for the end.
+    pub(crate) async fn until_ended(&self) {
+        self.ended.cancelled().await;
+    }
+
     /// Tells the peer that the hub will be back, and ends the stream.
     pub(crate) fn go_away(&self) {
         let _ = self.queue.push(Out::event(GOING_AWAY, Bytes::new()));
@@ -241,6 +246,10 @@ impl Outbound {
 pub struct LinkHandle(Arc<Core>);
 
 impl LinkHandle {
+    pub(crate) fn of(core: &Arc<Core>) -> Self {
+        Self(core.clone())
+    }
+
     /// Ends the link, now, and soon the connection under it; the peer is told the reason, which
     /// should begin with a code. What is queued is not sent any more.
     pub fn cut(&self, reason: &str) {

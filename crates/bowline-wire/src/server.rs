@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::{Admission, Error, Keepalive, Limits, Link, PROTOCOL};
+use crate::{Admission, Error, ForeignLink, Keepalive, Limits, Link, PROTOCOL};
 use registry::Registry;
 
 /// Links that wait to be taken over; when it is full, `Subscribe` waits.
@@ -70,6 +70,8 @@ impl ServerOptions {
 pub enum Incoming {
     /// An agent is there.
     Link(Link),
+    /// An agent of another dialect is there.
+    Foreign(Box<ForeignLink>),
     /// A frame that an agent pushed without a link.
     Pushed(NodeId, Frame),
 }

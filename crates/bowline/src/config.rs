@@ -7,7 +7,7 @@ mod clusters;
 mod layers;
 mod roles;
 
-pub use clusters::{Adopt, ControlPlane, Kubernetes, Mapping, OnMismatch, Reach};
+pub use clusters::{Adopt, ControlPlane, GoAgents, Kubernetes, Mapping, OnMismatch, Reach};
 pub use layers::{Error, Layers, Loaded, Origin, Role};
 pub use roles::{
     Agent, Audit, Hub, KvInterest, Limits, Listen, Log, LogFormat, Otlp, Profile, Telemetry,

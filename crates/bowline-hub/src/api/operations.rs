@@ -73,6 +73,9 @@ async fn propose(
     agent: &NodeId,
     request: OperationRequest,
 ) -> Result<OperationAsked, Fault> {
+    if state.operate_foreign(agent, &request) {
+        return Ok(begun(&request));
+    }
     let answer = ask_agent(state, agent, request.encode()).await?;
     Ok(serde_json::from_slice::<OperationState>(&answer)
         .map_or_else(|_| begun(&request), |begun| OperationAsked::from(&begun)))

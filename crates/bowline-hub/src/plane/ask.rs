@@ -6,7 +6,8 @@ use std::time::Duration;
 use bowline_kube::{Part, Patch};
 use bowline_resources::argocd::REFRESH;
 use bowline_resources::{Object, Operation, OperationRequest, observed_shelf};
-use bowline_types::Verdict;
+use bowline_types::{Cursor, Verdict};
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{Pair, Plane};
@@ -49,7 +50,11 @@ impl Plane {
             argument,
         };
         let (shelf, ask) = (observed_shelf(agent), Some(request.encode()));
-        match state.handle.propose(&shelf, vec![], vec![], ask, PATIENCE).await {
+        let asked = match state.operate_foreign(agent, &request) {
+            true => Ok(Verdict::Taken { at: Cursor::default(), answer: Bytes::new() }),
+            false => state.handle.propose(&shelf, vec![], vec![], ask, PATIENCE).await,
+        };
+        match asked {
             Ok(Verdict::Taken { .. }) => {}
             Ok(Verdict::Refused { why, .. }) => {
                 tracing::warn!(%agent, %key, why, "the agent does not take an operation on");

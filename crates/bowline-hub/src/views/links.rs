@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bowline_drive::LinkNews;
 use bowline_types::{LinkId, NodeId, Wall};
-use bowline_wire::{Counters, LinkHandle, Transport};
+use bowline_wire::{Counters, ForeignLink, LinkHandle, Transport};
 use parking_lot::RwLock;
 
 /// The last link of each agent.
@@ -59,6 +59,32 @@ impl Links {
     /// An agent that is not in the roster any more is forgotten.
     pub(crate) fn forget(&self, agent: &NodeId) {
         self.0.write().remove(agent);
+    }
+
+    /// An agent of another dialect is connected.
+    pub(crate) fn foreign_up(&self, link: &ForeignLink, now: Wall) {
+        let state = LinkState {
+            link: LinkId(0),
+            remote: link.facts.remote,
+            transport: link.facts.transport,
+            version: link.facts.version.clone(),
+            counters: link.facts.counters.clone(),
+            since: now,
+            handle: Some(link.handle.clone()),
+            error: None,
+        };
+        self.0.write().insert(link.peer.clone(), state);
+    }
+
+    /// It is gone, unless another link of it is up.
+    pub(crate) fn foreign_down(&self, agent: &NodeId, now: Wall) {
+        let mut links = self.0.write();
+        let ended = |s: &&mut LinkState| s.handle.as_ref().is_some_and(|h| h.end().is_some());
+        if let Some(state) = links.get_mut(agent).filter(ended) {
+            let end = state.handle.take().and_then(|handle| handle.end());
+            state.error = end.and_then(|end| end.error());
+            state.since = now;
+        }
     }
 
     /// Takes news; says whom they are about.

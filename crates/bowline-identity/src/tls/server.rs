@@ -20,6 +20,9 @@ pub enum ClientAuth {
     Required,
     /// A node's certificate or none: who joins has none yet, and may do nothing else.
     Optional,
+    /// The same, or a certificate of a trusted chain that names no node: who that is, another
+    /// dialect says.
+    Foreign,
     /// Nothing: people show a token.
     None,
 }

@@ -23,8 +23,8 @@ use crate::proto::{authapi, eventstreamapi as events, join, tunnel as wire_tunne
 use crate::skew;
 use crate::tunnel::{self, Tunnel};
 use crate::{
-    AuthRequest, AuthResponse, Call, Codec, Error, Grant, JoinRequest, LinkFacts, RenewRequest,
-    Transport,
+    AuthRequest, AuthResponse, Call, Codec, Error, ForeignLink, Grant, JoinRequest, LinkFacts,
+    RenewRequest, Transport,
 };
 
 /// Answers one request.
@@ -105,6 +105,30 @@ impl Hub {
         Ok((connection, call, node.map_err(Refusal::into_status)?))
     }
 
+    /// The stream of a peer that the hub let in without a native protocol.
+    async fn subscribe_foreign(
+        &self,
+        connection: &Connection,
+        call: &Call,
+        node: NodeId,
+        inbound: Streaming<events::Event>,
+    ) -> Result<Response<EventStream>, Status> {
+        let core = Core::new(node, connection.cut.clone(), None);
+        let entry = Entry::new(&self.shared, &core);
+        let facts = LinkFacts {
+            remote: connection.peer.remote,
+            transport: self.transport,
+            protocol: 0,
+            version: call.metadata.get("user-agent").cloned().unwrap_or_default(),
+            opened: SystemTime::now(),
+            counters: core.counters.clone(),
+        };
+        let (link, sent) = ForeignLink::new(facts, &core, inbound, entry);
+        let gone = |_| Status::unavailable("the hub is going away");
+        self.shared.incoming.send(Incoming::Foreign(Box::new(link))).await.map_err(gone)?;
+        Ok(Response::new(Box::pin(sent) as EventStream))
+    }
+
     fn codec(&self) -> Codec {
         Codec::new(self.shared.node.clone(), self.shared.limits.clone())
     }
@@ -146,10 +170,13 @@ impl events::event_stream_server::EventStream for Hub {
         request: Request<Streaming<events::Event>>,
     ) -> Result<Response<EventStream>, Status> {
         let (connection, call, node) = self.node(&request).await?;
-        let protocol = agreed(&call, self.shared.protocol)?;
         if self.shared.draining.is_cancelled() {
             return Err(Status::unavailable("the hub is going away"));
         }
+        if call.protocol.is_none() {
+            return self.subscribe_foreign(&connection, &call, node, request.into_inner()).await;
+        }
+        let protocol = agreed(&call, self.shared.protocol)?;
         let desk = Some(self.shared.desk.clone());
         let core = Core::new(node, connection.cut.clone(), desk);
         let entry = Entry::new(&self.shared, &core);

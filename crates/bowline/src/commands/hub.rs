@@ -50,6 +50,9 @@ pub(super) struct Hub {
     /// How an Application finds its agent: namespace or destination
     #[arg(long, value_name = "KIND")]
     mapping: Option<String>,
+    /// Let agents of argocd-agent in, unmodified: mtls:REGEX, userpass:FILE, as its --auth
+    #[arg(long = "go-agents", value_name = "METHOD")]
+    go_agents: Option<String>,
     /// A file with your own CA, certificate and key as PEM, instead of one made here
     #[arg(long = "with-ca", value_name = "FILE")]
     own_ca: Option<std::path::PathBuf>,
@@ -68,6 +71,7 @@ impl Hub {
             ("control-plane.kubeconfig", &self.kubeconfig),
             ("control-plane.namespace", &self.namespace),
             ("control-plane.mapping", &self.mapping),
+            ("go-agents.auth", &self.go_agents),
         ]);
         let kubeconfig = self.kubeconfig.as_ref();
         flags.extend(role::reach("control-plane.reach", kubeconfig, self.in_cluster));
@@ -132,6 +136,7 @@ pub(super) async fn start(
     options.sans.splice(0..0, settings.san.iter().cloned());
     options.ca = ca;
     options.plane = settings.control_plane.options();
+    options.dialect = settings.go_agents.options(&settings.control_plane.namespace);
     options.audit_age = settings.audit.retention.0;
     options.limits.message = size(settings.limits.message);
     options.flow.window = size(settings.limits.in_flight_per_link);

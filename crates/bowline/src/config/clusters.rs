@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bowline_agent::{Adoption, KubernetesOptions, Mismatch, Watched};
-use bowline_hub::PlaneOptions;
+use bowline_hub::{DialectOptions, PlaneOptions};
 use bowline_kube::{Access, Options};
 use bowline_resources::argocd::project::Mapping as Placed;
 use serde::{Deserialize, Serialize};
@@ -119,6 +119,24 @@ impl Default for ControlPlane {
             mapping: Mapping::default(),
             create_namespaces: true,
         }
+    }
+}
+
+/// Agents of argocd-agent that the hub speaks with in their own dialect.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct GoAgents {
+    /// How they say who they are, as argocd-agent's `--auth`; none: they are not let in.
+    pub auth: Option<String>,
+    /// A file with the RSA key that signs their tokens; none: one is made and kept.
+    pub key: Option<PathBuf>,
+}
+
+impl GoAgents {
+    /// As the hub takes it; `namespace` is that of Argo CD.
+    pub(crate) fn options(&self, namespace: &str) -> Option<DialectOptions> {
+        let auth = self.auth.clone()?;
+        Some(DialectOptions { auth, namespace: namespace.to_owned(), key: self.key.clone() })
     }
 }
 

@@ -9,7 +9,7 @@ use bowline_resources::Mode;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Value, json};
 
-use super::clusters::{ControlPlane, Kubernetes};
+use super::clusters::{ControlPlane, GoAgents, Kubernetes};
 use super::layers::Role;
 use crate::quantity::{Size, Span};
 
@@ -210,6 +210,8 @@ pub struct Hub {
     pub audit: Audit,
     /// The cluster where people say what they want, and see what became of it.
     pub control_plane: ControlPlane,
+    /// Agents of argocd-agent, unmodified.
+    pub go_agents: GoAgents,
     /// Traces for a collector.
     pub telemetry: Telemetry,
 }
@@ -228,6 +230,7 @@ impl Default for Hub {
             limits: Limits::default(),
             audit: Audit::default(),
             control_plane: ControlPlane::default(),
+            go_agents: GoAgents::default(),
             telemetry: Telemetry::default(),
         }
     }

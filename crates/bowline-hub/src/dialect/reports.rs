@@ -1,0 +1,165 @@
+//! What an agent says, kept on its behalf.
+
+use bowline_argocd::payload::ErrorReport;
+use bowline_argocd::{Action, Outcome, Place, Resource, source_uid};
+use bowline_resources::argocd::app;
+use bowline_resources::{Desired, Mode, Object, ObjectKey, Observed, Of, Sync};
+use bowline_types::{Item, ShelfId};
+use serde_json::Value;
+
+use super::session::Session;
+use super::{observed_of, wanted_of};
+use crate::clock;
+
+/// What else follows from something that an agent said.
+pub(super) enum Follows {
+    /// Nothing.
+    Nothing,
+    /// It must be told again what is wanted there.
+    Tell(Place),
+}
+
+impl Session {
+    /// Keeps what the agent says of an object.
+    pub(super) async fn take(
+        &self,
+        resource: Resource,
+        action: Action,
+        object: &Object,
+    ) -> (Outcome, Follows) {
+        let place = Place::of(resource, object);
+        let key = self.speech().key(&place);
+        match (self.mode, action) {
+            (Mode::Managed, Action::StatusUpdate) => {
+                (self.reported(&key, object).await, Follows::Nothing)
+            }
+            (Mode::Managed, Action::Delete) => self.gone(&key, &place, object).await,
+            (Mode::Autonomous, Action::Create | Action::SpecUpdate) => {
+                (self.shown(&key, object).await, Follows::Nothing)
+            }
+            (Mode::Autonomous, Action::Delete) => (self.unshown(&key).await, Follows::Nothing),
+            _ => (Outcome::Refused, Follows::Nothing),
+        }
+    }
+
+    async fn reported(&self, key: &ObjectKey, object: &Object) -> Outcome {
+        let record = key.record_key();
+        let uid = source_uid(object).to_owned();
+        let told = self.state.views.fleet.hub_wants(&self.agent, &record);
+        let wanted = told.as_ref().and_then(|t| t.says()).filter(|d| d.uid == uid);
+        let Some(wanted) = wanted else {
+            // Of an incarnation that nobody wants any more.
+            return Outcome::Refused;
+        };
+        let rev = told.as_ref().map_or(0, |t| t.rev);
+        let same = |o: &Object| without_destination(o.spec.as_ref());
+        let settled = same(&wanted.object) == same(object);
+        let observed = self.observed(key, Of { uid, rev }, object, settled);
+        self.keep(&observed_of(&self.agent), Item::put(record, observed.encode())).await
+    }
+
+    fn observed(&self, key: &ObjectKey, of: Of, object: &Object, settled: bool) -> Observed {
+        let now = clock::now();
+        let mut observed = Observed::new(of, now);
+        observed.status = object.status.clone().unwrap_or(Value::Null);
+        observed.health = app::health(&observed.status);
+        observed.sync = if settled { Sync::Synced } else { Sync::OutOfSync };
+        let before = self.state.views.fleet.seen(&self.agent, &key.record_key());
+        let before = before.as_ref().and_then(|b| b.says());
+        if let Some(before) = before.filter(|b| b.health == observed.health) {
+            observed.since = before.since;
+        }
+        observed
+    }
+
+    /// A managed agent has no longer what it was told to have.
+    async fn gone(&self, key: &ObjectKey, place: &Place, object: &Object) -> (Outcome, Follows) {
+        let record = key.record_key();
+        let uid = source_uid(object).to_owned();
+        let told = self.state.views.fleet.hub_wants(&self.agent, &record);
+        let wanted =
+            told.as_ref().and_then(|t| t.says()).filter(|d| d.uid == uid || uid.is_empty());
+        let Some(wanted) = wanted else { return (Outcome::Done, Follows::Nothing) };
+        if !wanted.deleting {
+            return (Outcome::Done, Follows::Tell(place.clone()));
+        }
+        let rev = told.as_ref().map_or(0, |t| t.rev);
+        let mut observed = Observed::new(Of { uid: wanted.uid.clone(), rev }, clock::now());
+        (observed.gone, observed.sync) = (true, Sync::Synced);
+        observed.health = bowline_resources::Health::Missing;
+        let item = Item::put(record, observed.encode());
+        (self.keep(&observed_of(&self.agent), item).await, Follows::Nothing)
+    }
+
+    /// An autonomous agent wants something.
+    async fn shown(&self, key: &ObjectKey, object: &Object) -> Outcome {
+        let Some(uid) = object.metadata.uid.clone() else { return Outcome::Refused };
+        let mut wanted = object.intended();
+        wanted.metadata.namespace.clone_from(&key.namespace);
+        wanted.metadata.uid = Some(uid.clone());
+        wanted.metadata.creation_timestamp.clone_from(&object.metadata.creation_timestamp);
+        wanted.rest.remove("operation");
+        let deleting = object.metadata.deletion_timestamp.is_some();
+        let desired = Desired { object: wanted, uid: uid.clone(), deleting };
+        let record = key.record_key();
+        let had = self.state.views.fleet.agent_wants(&self.agent, &record);
+        if had.as_ref().and_then(|t| t.says()) != Some(&desired) {
+            let item = Item::put(record.clone(), desired.encode());
+            let kept = self.keep(&wanted_of(&self.agent), item).await;
+            if kept != Outcome::Done {
+                return kept;
+            }
+        }
+        if object.kind != "Application" {
+            return Outcome::Done;
+        }
+        let rev = self.state.views.fleet.agent_wants(&self.agent, &record).map_or(0, |t| t.rev);
+        let observed = self.observed(key, Of { uid, rev }, object, true);
+        self.keep(&observed_of(&self.agent), Item::put(record, observed.encode())).await
+    }
+
+    async fn unshown(&self, key: &ObjectKey) -> Outcome {
+        let record = key.record_key();
+        let kept = self.keep(&wanted_of(&self.agent), Item::remove(record.clone())).await;
+        match kept {
+            Outcome::Done => self.keep(&observed_of(&self.agent), Item::remove(record)).await,
+            kept => kept,
+        }
+    }
+
+    /// What an agent could not do.
+    pub(super) async fn failed(&self, report: &ErrorReport) -> Outcome {
+        let place =
+            Place::new(Resource::Application, &report.resource_namespace, &report.resource_name);
+        let key = self.speech().key(&place);
+        let record = key.record_key();
+        let told = self.state.views.fleet.hub_wants(&self.agent, &record);
+        let Some((told, wanted)) = told.as_ref().and_then(|t| Some((t, t.says()?))) else {
+            return Outcome::Done;
+        };
+        let of = Of { uid: wanted.uid.clone(), rev: told.rev };
+        let mut observed = Observed::new(of, clock::now());
+        (observed.sync, observed.message) = (Sync::OutOfSync, report.message.clone());
+        self.keep(&observed_of(&self.agent), Item::put(record, observed.encode())).await
+    }
+
+    /// On disk, or not: then the agent says it again.
+    async fn keep(&self, shelf: &ShelfId, item: Item) -> Outcome {
+        match self.state.handle.write(shelf, vec![], vec![item]).await {
+            Ok(_) => Outcome::Done,
+            Err(error) => {
+                tracing::warn!(agent = %self.agent, %error, "a report could not be kept yet");
+                Outcome::Failed(bowline_argocd::Failure::Server)
+            }
+        }
+    }
+}
+
+/// A spec but for its destination, which each end has in its own words.
+fn without_destination(spec: Option<&Value>) -> Value {
+    let mut spec = spec.cloned().unwrap_or(Value::Null);
+    if let Value::Object(fields) = &mut spec {
+        fields.remove("destination");
+    }
+    spec
+}

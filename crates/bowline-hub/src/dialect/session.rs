@@ -1,0 +1,310 @@
+//! One agent of argocd-agent, while its stream lives.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bowline_argocd::{
+    Apps, End, Event, Inbox, Need, Outbox, Outcome, Place, Resync, Subject, Taken, Task, Work,
+};
+use bowline_resources::{Mode, ObjectKey, Operation};
+use bowline_types::{Mono, NodeId, Now, Rev};
+use bowline_wire::ForeignLink;
+use serde_json::Value;
+
+use super::reports::Follows;
+use super::speech::{Asked, Speech};
+use super::{Order, observed_of, plan, wanted_of};
+use crate::clock;
+use crate::state::State;
+
+/// How often everything is compared though nothing seems to differ.
+const PROOF: Duration = Duration::from_secs(600);
+
+/// A session.
+pub(super) struct Session {
+    pub(super) state: Arc<State>,
+    pub(super) agent: NodeId,
+    pub(super) mode: Mode,
+    home: String,
+    link: ForeignLink,
+    outbox: Outbox,
+    inbox: Inbox,
+    resync: Resync,
+    /// What the agent was told of, or will be by the resync.
+    told: BTreeMap<Place, (String, Rev)>,
+    asked: Asked,
+    began: Instant,
+}
+
+/// Serves an agent until its stream ends.
+pub(crate) async fn run(state: Arc<State>, link: ForeignLink) {
+    static NUMBER: AtomicU64 = AtomicU64::new(1);
+    let agent = link.peer.clone();
+    let (Some(entry), Some(dialect)) = (state.views.roster.entry(&agent), state.dialect.clone())
+    else {
+        return link.handle.cut("BL-0302: not in the roster");
+    };
+    for shelf in [observed_of(&agent), wanted_of(&agent)] {
+        state.handle.open(shelf, plan());
+    }
+    // What the shelves hold is in the views from here on.
+    let _ready = state.handle.with(|_| ()).await;
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let orders = state.foreign.begin(&agent, number);
+    state.views.links.foreign_up(&link, clock::now());
+    tracing::info!(%agent, mode = %entry.mode, remote = %link.facts.remote, version = link.facts.version,
+        "an agent of argocd-agent is connected");
+    let session = Session {
+        resync: Resync::new(
+            End::Principal,
+            entry.mode,
+            agent.as_str(),
+            &dialect.namespace,
+            Apps::In(agent.to_string()),
+        ),
+        outbox: Outbox::new(rand::random()),
+        inbox: Inbox::new(End::Principal, entry.mode),
+        told: BTreeMap::new(),
+        asked: Asked::default(),
+        began: Instant::now(),
+        state: state.clone(),
+        mode: entry.mode,
+        home: dialect.namespace.clone(),
+        agent: agent.clone(),
+        link,
+    };
+    session.serve(orders).await;
+    state.foreign.end(&agent, number);
+    state.views.links.foreign_down(&agent, clock::now());
+    tracing::info!(%agent, "an agent of argocd-agent is gone");
+}
+
+impl Session {
+    fn now(&self) -> Now {
+        let mono = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Now { wall: clock::now(), mono: Mono(mono) }
+    }
+
+    pub(super) fn speech(&self) -> Speech<'_> {
+        Speech {
+            state: &self.state,
+            agent: &self.agent,
+            mode: self.mode,
+            home: &self.home,
+            asked: &self.asked,
+        }
+    }
+
+    async fn serve(mut self, mut orders: tokio::sync::mpsc::UnboundedReceiver<Order>) {
+        self.outbox.stream_up(self.now().mono);
+        self.begin();
+        let mut proof = tokio::time::interval_at(tokio::time::Instant::now() + PROOF, PROOF);
+        loop {
+            if self.send_due().await.is_none() {
+                return;
+            }
+            let wait = self.outbox.next_due().map(|due| due.0.saturating_sub(self.now().mono.0));
+            let wait = Duration::from_millis(wait.unwrap_or(3_600_000));
+            let full = self.link.room() == 0;
+            let until_room = self.link.until_room();
+            tokio::select! {
+                event = self.link.next() => match event {
+                    Some(event) => self.hear(event).await,
+                    None => return,
+                },
+                order = orders.recv() => match order {
+                    Some(order) => self.obey(order),
+                    // Another session of the same agent has begun.
+                    None => return self.link.handle.close(),
+                },
+                () = tokio::time::sleep(wait), if !full => {}
+                () = until_room, if full => {}
+                _ = proof.tick() => self.begin(),
+            }
+        }
+    }
+
+    /// Begins a round of comparing. What is wanted now is told in the course of it.
+    fn begin(&mut self) {
+        let inventory = self.speech().inventory();
+        if self.mode == Mode::Managed {
+            let told = inventory.places().filter_map(|place| {
+                let (desired, rev) = self.speech().wanted(place)?;
+                Some((place.clone(), (desired.uid, rev)))
+            });
+            self.told = told.collect();
+        }
+        let owed = self.resync.begin(&inventory);
+        self.owe(owed);
+    }
+
+    fn owe(&mut self, owed: Vec<(Subject, Need)>) {
+        let now = self.now().mono;
+        for (subject, need) in owed {
+            self.outbox.owe(subject, need, now);
+        }
+    }
+
+    /// Sends what is due; none if the stream is gone.
+    async fn send_due(&mut self) -> Option<()> {
+        let (now, room) = (self.now(), self.link.room());
+        let mut speech = Speech {
+            state: &self.state,
+            agent: &self.agent,
+            mode: self.mode,
+            home: &self.home,
+            asked: &self.asked,
+        };
+        let events = self.outbox.poll(now, room, &mut rand::random::<f64>, &mut speech);
+        for mut event in events {
+            event.stamp(now.wall);
+            self.send(&event).await?;
+        }
+        Some(())
+    }
+
+    async fn send(&self, event: &Event) -> Option<()> {
+        self.link.send(event.to_wire(End::Principal)).await.ok()
+    }
+
+    /// Sends an ack; where the stream is gone, the peer says again what it was for.
+    async fn answer(&self, ack: &Event) {
+        let _gone = self.send(ack).await;
+    }
+
+    async fn hear(&mut self, event: bowline_wire::CloudEvent) {
+        let event = match Event::from_wire(event) {
+            Ok(event) => event,
+            Err(error) => {
+                return tracing::warn!(agent = %self.agent, %error, "an event is not read");
+            }
+        };
+        match self.inbox.take(event) {
+            Taken::Work(work) => self.work(work).await,
+            Taken::Ack { resource_id, event_id } => self.acked(&resource_id, &event_id),
+            Taken::Answer(ack) => self.answer(&ack).await,
+            Taken::Refused { ack, why } => {
+                tracing::warn!(agent = %self.agent, %why, "an event is not taken");
+                self.answer(&ack).await;
+            }
+            Taken::Waits | Taken::Duplicate => {}
+        }
+    }
+
+    async fn work(&mut self, work: Work) {
+        let mut next = Some(work);
+        while let Some(work) = next.take() {
+            let outcome = self.perform(&work.task).await;
+            let finished = self.inbox.finish(work, &outcome);
+            for ack in &finished.acks {
+                self.answer(ack).await;
+            }
+            next = finished.next;
+        }
+    }
+
+    async fn perform(&mut self, task: &Task) -> Outcome {
+        match task {
+            Task::Object { resource, action, object } => {
+                let (outcome, follows) = self.take(*resource, *action, object).await;
+                if let Follows::Tell(place) = follows {
+                    self.owe(vec![(Subject::Object(place), Need::Create)]);
+                }
+                outcome
+            }
+            Task::Resync(message) => {
+                let inventory = self.speech().inventory();
+                match self.resync.receive(&inventory, message) {
+                    Ok(owed) => {
+                        self.owe(owed);
+                        Outcome::Done
+                    }
+                    Err(error) => {
+                        tracing::warn!(agent = %self.agent, %error, "a step of a resync is not taken");
+                        Outcome::Refused
+                    }
+                }
+            }
+            Task::Error(report) => self.failed(report).await,
+            Task::ClusterCacheInfo(_) => Outcome::Done,
+            Task::Live => Outcome::Refused,
+        }
+    }
+
+    fn acked(&mut self, resource_id: &str, event_id: &str) {
+        let now = self.now().mono;
+        let Some((subject, need)) = self.outbox.ack(resource_id, event_id, now) else { return };
+        if let Subject::Object(place) = &subject {
+            match need {
+                Need::SetOperation => drop(self.asked.operations.remove(place)),
+                Need::SpecUpdate | Need::Create => drop(self.asked.refreshes.remove(place)),
+                _ => {}
+            }
+        }
+        let inventory = self.speech().inventory();
+        let owed = self.resync.acked(&inventory, &subject, &need);
+        self.owe(owed);
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Look(keys) => self.look(&keys),
+            Order::Operate { key, operation, argument } => self.operate(&key, operation, argument),
+        }
+    }
+
+    /// Owes the agent what has changed since it was told.
+    fn look(&mut self, keys: &BTreeSet<ObjectKey>) {
+        if self.mode != Mode::Managed {
+            return;
+        }
+        let mut owed = vec![];
+        let places: Vec<_> = keys.iter().filter_map(|key| self.speech().place(key)).collect();
+        for place in places {
+            let wanted = self.speech().wanted(&place).map(|(desired, rev)| (desired.uid, rev));
+            let subject = Subject::Object(place.clone());
+            match (self.told.get(&place).cloned(), wanted) {
+                (Some((uid, _)), None) => {
+                    owed.push((subject, Need::Delete { uid }));
+                    self.told.remove(&place);
+                }
+                (None, Some(new)) => {
+                    owed.push((subject, Need::Create));
+                    self.told.insert(place, new);
+                }
+                (Some((old, _)), Some(new)) if old != new.0 => {
+                    owed.push((subject.clone(), Need::Delete { uid: old }));
+                    owed.push((subject, Need::Create));
+                    self.told.insert(place, new);
+                }
+                (Some(old), Some(new)) if old.1 != new.1 => {
+                    owed.push((subject, Need::SpecUpdate));
+                    self.told.insert(place, new);
+                }
+                _ => {}
+            }
+        }
+        self.owe(owed);
+    }
+
+    fn operate(&mut self, key: &ObjectKey, operation: Operation, argument: Value) {
+        let Some(place) = self.speech().place(key) else { return };
+        let need = match operation {
+            Operation::Sync => {
+                let argument =
+                    if argument.is_object() { argument } else { serde_json::json!({"sync": {}}) };
+                self.asked.operations.insert(place.clone(), argument);
+                Need::SetOperation
+            }
+            Operation::Refresh => {
+                let how = argument.as_str().unwrap_or("normal").to_owned();
+                self.asked.refreshes.insert(place.clone(), how);
+                Need::SpecUpdate
+            }
+            Operation::Terminate => Need::TerminateOperation,
+        };
+        self.owe(vec![(Subject::Object(place), need)]);
+    }
+}

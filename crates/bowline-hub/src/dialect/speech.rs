@@ -1,0 +1,130 @@
+//! What the hub has to say to an agent, put into its words.
+
+use std::collections::BTreeMap;
+
+use bowline_argocd::checksum::spec_checksum;
+use bowline_argocd::payload::{encode, gravestone};
+use bowline_argocd::{
+    Draft, Held, Ids, Inventory, Need, Place, Render, Resource, Subject, Trace, resource_id, word,
+};
+use bowline_resources::argocd::{GPG_KEYS, GROUP, REFRESH};
+use bowline_resources::{Desired, Mode, Object, ObjectKey};
+use bowline_types::{NodeId, Rev};
+use serde_json::{Value, json};
+
+use super::admit::fresh;
+use crate::state::State;
+
+/// One agent, as the dialect names its things.
+pub(super) struct Speech<'a> {
+    pub(super) state: &'a State,
+    pub(super) agent: &'a NodeId,
+    pub(super) mode: Mode,
+    /// The namespace of Argo CD on this end.
+    pub(super) home: &'a str,
+    pub(super) asked: &'a Asked,
+}
+
+/// What people asked for and the agent has not been told yet.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    pub(super) operations: BTreeMap<Place, Value>,
+    pub(super) refreshes: BTreeMap<Place, String>,
+}
+
+impl Speech<'_> {
+    /// Where an object of the shelf is, in the words of the dialect; none if it has none.
+    pub(super) fn place(&self, key: &ObjectKey) -> Option<Place> {
+        let resource = match (key.group.as_str(), key.kind.as_str()) {
+            (GROUP, "Application") => Resource::Application,
+            (GROUP, "AppProject") => Resource::AppProject,
+            ("", "Secret") => Resource::Repository,
+            ("", "ConfigMap") if key.name == GPG_KEYS => Resource::GpgKey,
+            _ => return None,
+        };
+        let namespace = match resource {
+            Resource::Application => key.namespace.clone()?,
+            _ => self.home.to_owned(),
+        };
+        Some(Place::new(resource, namespace, key.name.clone()))
+    }
+
+    /// Where something of the dialect is on the shelf.
+    pub(super) fn key(&self, place: &Place) -> ObjectKey {
+        let (api_version, kind) = place.resource.type_of();
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        // Whatever either end calls it, it is the agent's own namespace.
+        let namespace = Some(self.agent.to_string());
+        ObjectKey { group: group.into(), kind: kind.into(), namespace, name: place.name.clone() }
+    }
+
+    /// What is wanted at a place, by whoever says so for this agent.
+    pub(super) fn wanted(&self, place: &Place) -> Option<(Desired, Rev)> {
+        let key = self.key(place).record_key();
+        let fleet = &self.state.views.fleet;
+        let told = match self.mode {
+            Mode::Managed => fleet.hub_wants(self.agent, &key),
+            Mode::Autonomous => fleet.agent_wants(self.agent, &key),
+        }?;
+        Some((told.says()?.clone(), told.rev))
+    }
+
+    /// All that one of the two wants of the agent.
+    pub(super) fn inventory(&self) -> Inventory {
+        let keys = self.state.views.fleet.keys(self.agent);
+        let keys = keys.iter().filter_map(|key| ObjectKey::from_record(key).ok());
+        let places = keys.filter_map(|key| self.place(&key));
+        places
+            .filter_map(|place| {
+                let (desired, _) = self.wanted(&place)?;
+                let checksum = spec_checksum(place.resource, &desired.object).ok();
+                Some((place, Held { uid: desired.uid, checksum, copy: None }))
+            })
+            .collect()
+    }
+
+    /// The object as the agent is told it.
+    fn told(&self, place: &Place, desired: &Desired, rev: Rev) -> Object {
+        let mut object = desired.object.clone();
+        object.metadata.namespace = Some(place.namespace.clone());
+        object.metadata.uid = Some(desired.uid.clone());
+        object.metadata.rest.insert("resourceVersion".into(), rev.to_string().into());
+        if let Some(how) = self.asked.refreshes.get(place) {
+            object.metadata.annotations.insert(REFRESH.into(), how.clone());
+        }
+        object
+    }
+}
+
+impl Render for Speech<'_> {
+    fn render(&mut self, subject: &Subject, need: &Need) -> Option<Draft> {
+        let draft =
+            |ids, payload| Draft { ids, payload, principal_uid: None, trace: Trace::default() };
+        let place = match subject {
+            Subject::Object(place) => place,
+            _ => return Some(draft(Ids::Fresh(fresh()), word(&self.inventory(), subject, need)?)),
+        };
+        if let Need::Delete { uid } = need {
+            let ids =
+                Ids::Object { resource_id: resource_id(&place.name, uid), version: String::new() };
+            return Some(draft(ids, encode(&gravestone(place, uid))));
+        }
+        let (desired, rev) = self.wanted(place)?;
+        let mut object = self.told(place, &desired, rev);
+        match need {
+            Need::SetOperation => {
+                let operation = self.asked.operations.get(place)?.clone();
+                object.rest.insert("operation".into(), operation);
+            }
+            Need::TerminateOperation => {
+                object.status = Some(json!({"operationState": {"phase": "Terminating"}}));
+            }
+            _ => {}
+        }
+        let ids = Ids::Object {
+            resource_id: resource_id(&place.name, &desired.uid),
+            version: rev.to_string(),
+        };
+        Some(draft(ids, encode(&object)))
+    }
+}

@@ -1,0 +1,109 @@
+//! A peer that is not native: CloudEvents of another dialect, as they are, both ways.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bowline_types::NodeId;
+use futures_util::{Stream, stream};
+use tokio::sync::mpsc;
+use tonic::{Status, Streaming};
+
+use crate::link::{Closed, Core, End, LinkFacts, LinkHandle};
+use crate::proto::cloudevents::CloudEvent;
+use crate::proto::eventstreamapi::Event;
+
+/// Events on their way to the transport.
+const ROOM: usize = 64;
+
+/// A live connection to a peer that speaks another dialect, and whose name is proven.
+pub struct ForeignLink {
+    /// Who it is.
+    pub peer: NodeId,
+    /// What is known of the connection.
+    pub facts: LinkFacts,
+    /// To watch and to cut it.
+    pub handle: LinkHandle,
+    outbound: mpsc::Sender<CloudEvent>,
+    inbound: Streaming<Event>,
+    core: Arc<Core>,
+}
+
+impl fmt::Debug for ForeignLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ForeignLink").field("peer", &self.peer).finish_non_exhaustive()
+    }
+}
+
+impl ForeignLink {
+    /// The link, and what it sends. `keep` lives as long as the stream of that.
+    pub(crate) fn new<K: Send + 'static>(
+        facts: LinkFacts,
+        core: &Arc<Core>,
+        inbound: Streaming<Event>,
+        keep: K,
+    ) -> (Self, impl Stream<Item = Result<Event, Status>> + Send + use<K>) {
+        let (outbound, events) = mpsc::channel(ROOM);
+        let link = Self {
+            peer: core.peer.clone(),
+            facts,
+            handle: LinkHandle::of(core),
+            outbound,
+            inbound,
+            core: core.clone(),
+        };
+        let sent =
+            stream::unfold((events, core.clone(), keep), |(mut events, core, keep)| async move {
+                let event: CloudEvent = tokio::select! {
+                    biased;
+                    event = events.recv() => event?,
+                    // A Go agent comes back after a stream that ends well, and after few others.
+                    () = core.until_ended() => return None,
+                };
+                core.counters.count_out(prost::Message::encoded_len(&event));
+                Some((Ok(Event { event: Some(event) }), (events, core, keep)))
+            });
+        (link, sent)
+    }
+
+    /// The next event; none after the end.
+    pub async fn next(&mut self) -> Option<CloudEvent> {
+        loop {
+            let event = tokio::select! {
+                event = self.inbound.message() => event,
+                () = self.core.until_ended() => return None,
+            };
+            match event {
+                Ok(Some(Event { event: Some(event) })) => {
+                    self.core.counters.count_in(prost::Message::encoded_len(&event));
+                    return Some(event);
+                }
+                Ok(Some(Event { event: None })) => {}
+                Ok(None) => {
+                    self.core.end(End::Clean);
+                    return None;
+                }
+                Err(status) => {
+                    let error = crate::link::error_of(status);
+                    self.core.end(End::Failed(error.code(), error.to_string()));
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// How many events may be sent now.
+    pub fn room(&self) -> usize {
+        self.outbound.capacity()
+    }
+
+    /// Waits until an event may be sent.
+    pub fn until_room(&self) -> impl Future<Output = ()> + Send + use<> {
+        let outbound = self.outbound.clone();
+        async move { drop(outbound.reserve().await) }
+    }
+
+    /// Sends an event; waits if there is no room.
+    pub async fn send(&self, event: CloudEvent) -> Result<(), Closed> {
+        self.outbound.send(event).await.map_err(|_| Closed)
+    }
+}

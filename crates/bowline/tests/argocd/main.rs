@@ -10,6 +10,7 @@ mod stage;
 mod autonomous;
 mod cluster;
 mod faults;
+mod go_agents;
 mod managed;
 mod projects;
 mod scene;

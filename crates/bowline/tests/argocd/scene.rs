@@ -11,7 +11,7 @@ use crate::stage::{Agent, Stage};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a test is played on.
-pub(crate) struct Scene {
+pub(crate) struct Scene<A = Agent> {
     pub(crate) stage: Stage,
     pub(crate) plane: Cluster,
     pub(crate) site: Cluster,
@@ -21,7 +21,8 @@ pub(crate) struct Scene {
     pub(crate) argocd: String,
     /// The agent's own namespace on its cluster.
     pub(crate) home: String,
-    pub(crate) agent: Agent,
+    pub(crate) agent: A,
+    _litter: Litter,
 }
 
 impl Scene {
@@ -39,24 +40,46 @@ impl Scene {
     }
 
     fn new(mode: &str, cluster: usize, mapping: &str) -> Self {
+        let name = bowline_testbed::namespace(mode);
+        let bare = Scene::set(&name, cluster, &["--mapping", mapping]);
+        let kubeconfig = bare.site.kubeconfig.to_str().unwrap().to_owned();
+        let flags = ["--kubeconfig", &kubeconfig, "-n", &bare.home];
+        let agent = bare.stage.join_with(&name, mode, &flags);
+        bare.with(agent)
+    }
+}
+
+impl Scene<()> {
+    /// A hub without agents; `mode` says on which cluster one is going to live.
+    pub(crate) fn without_agent(name: &str, mode: &str, flags: &[&str]) -> Self {
+        Self::set(name, if mode == "managed" { 1 } else { 2 }, flags)
+    }
+
+    fn set(name: &str, cluster: usize, flags: &[&str]) -> Self {
         let clusters = bowline_testbed::clusters(3);
         let at = |n: usize| Cluster::new(&clusters.kubeconfigs[n]);
         let (plane, site) = (at(0), at(cluster));
-        let name = bowline_testbed::namespace(mode);
         let (argocd, home) = (format!("{name}-cp"), format!("{name}-wl"));
         plane.namespace(&argocd);
-        plane.namespace(&name);
+        plane.namespace(name);
         site.namespace(&home);
         let kubeconfig = plane.kubeconfig.to_str().unwrap().to_owned();
-        let stage = Stage::with_hub(
-            "auto",
-            &["--kubeconfig", &kubeconfig, "-n", &argocd, "--mapping", mapping],
-        );
-        let kubeconfig = site.kubeconfig.to_str().unwrap().to_owned();
-        let agent = stage.join_with(&name, mode, &["--kubeconfig", &kubeconfig, "-n", &home]);
-        Self { stage, plane, site, name, argocd, home, agent }
+        let mut more = vec!["--kubeconfig", &kubeconfig, "-n", &argocd];
+        more.extend(flags);
+        let stage = Stage::with_hub("auto", &more);
+        let litter = [(&plane, &argocd), (&plane, &name.to_owned()), (&site, &home)];
+        let litter = litter.map(|(cluster, namespace)| (cluster.clone(), namespace.clone()));
+        let (name, _litter) = (name.to_owned(), Litter(litter.to_vec()));
+        Self { stage, plane, site, name, argocd, home, agent: (), _litter }
     }
 
+    fn with<A>(self, agent: A) -> Scene<A> {
+        let Self { stage, plane, site, name, argocd, home, agent: (), _litter } = self;
+        Scene { stage, plane, site, name, argocd, home, agent, _litter }
+    }
+}
+
+impl<A> Scene<A> {
     /// The place of one of the agent's Applications on the control plane.
     pub(crate) fn there(&self, app: &str) -> String {
         format!("application/{}/{app}", self.name)
@@ -106,12 +129,12 @@ impl Scene {
     }
 }
 
-impl Drop for Scene {
+/// Namespaces that are left to the clusters, which live on: nobody waits for their end.
+struct Litter(Vec<(Cluster, String)>);
+
+impl Drop for Litter {
     fn drop(&mut self) {
-        // Left to the clusters, which live on: nobody waits for it.
-        for (cluster, namespace) in
-            [(&self.plane, &self.argocd), (&self.plane, &self.name), (&self.site, &self.home)]
-        {
+        for (cluster, namespace) in &self.0 {
             cluster.run(&["delete", "namespace", namespace, "--wait=false"], None).ok();
         }
     }

@@ -93,6 +93,11 @@ impl Stage {
         stage
     }
 
+    /// Where agents connect.
+    pub(crate) fn hub_port(&self) -> u16 {
+        self.hub_port
+    }
+
     /// A file or folder of the stage.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)

@@ -167,11 +167,16 @@ async fn a_tunnel_that_the_hub_asks_for_echoes_and_an_odd_one_is_refused() {
 async fn metrics_and_health_are_on_ports_of_their_own() {
     let temp = tempfile::tempdir().unwrap();
     let (_hub, agent) = pair(&temp, Mode::Managed).await;
-    let (status, text) = http(agent.metrics.unwrap(), "GET", "/metrics", "").await;
-    assert_eq!(status, 200);
+    let metrics = agent.metrics.unwrap();
     for name in ["bowline_links 1", "bowline_agent_connected 1", "bowline_agent_certificate_expiry"]
     {
-        assert!(text.contains(name), "{name} in {text}");
+        // The hub knows of a link a moment before the agent does.
+        until(name, async || {
+            let (status, text) = http(metrics, "GET", "/metrics", "").await;
+            assert_eq!(status, 200);
+            text.contains(name)
+        })
+        .await;
     }
     assert_eq!(http(agent.health.unwrap(), "GET", "/healthz", "").await.0, 200);
     assert_eq!(http(agent.health.unwrap(), "GET", "/readyz", "").await.0, 200);

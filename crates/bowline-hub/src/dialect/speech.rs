@@ -100,9 +100,8 @@ impl Render for Speech<'_> {
     fn render(&mut self, subject: &Subject, need: &Need) -> Option<Draft> {
         let draft =
             |ids, payload| Draft { ids, payload, principal_uid: None, trace: Trace::default() };
-        let place = match subject {
-            Subject::Object(place) => place,
-            _ => return Some(draft(Ids::Fresh(fresh()), word(&self.inventory(), subject, need)?)),
+        let Subject::Object(place) = subject else {
+            return Some(draft(Ids::Fresh(fresh()), word(&self.inventory(), subject, need)?));
         };
         if let Need::Delete { uid } = need {
             let ids =

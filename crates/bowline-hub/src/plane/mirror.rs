@@ -11,6 +11,7 @@ use bowline_types::NodeId;
 use serde_json::json;
 
 use super::{Pair, Plane};
+use crate::dialect::wanted_of;
 use crate::state::State;
 
 impl Plane {
@@ -20,7 +21,7 @@ impl Plane {
         let Some(place) = self.mirror_key(agent, key) else { return Ok(()) };
         let told = state.views.fleet.agent_wants(agent, &key.record_key());
         let Some(desired) = told.as_ref().and_then(|t| t.says()) else {
-            return self.clear(state, agent, &place).await;
+            return self.clear(state, pair, &place).await;
         };
         let manifest = self.image(agent, key, desired);
         let there = self.there(&place);
@@ -101,14 +102,18 @@ impl Plane {
 
     /// Takes away a mirror whose agent no longer has the object. Only on a whole copy's word: one
     /// that still fills lacks what it has not heard of.
-    async fn clear(&self, state: &State, agent: &NodeId, place: &ObjectKey) -> Result<(), Error> {
+    async fn clear(&self, state: &State, pair: &Pair, place: &ObjectKey) -> Result<(), Error> {
         let Some(there) = self.there(place) else { return Ok(()) };
         if !there.metadata.annotations.contains_key(SOURCE_UID) {
             return Ok(());
         }
-        let shelf = desired_shelf(agent, Owner::Agent);
+        let (agent, key) = (&pair.0, pair.1.record_key());
+        let (shelf, kept) = (desired_shelf(agent, Owner::Agent), wanted_of(agent));
         let look = move |node: &bowline_sync::Node| {
-            node.read(&shelf).is_some_and(|c| c.place.is_whole() && c.head.sealed.is_some())
+            let whole = |c: &bowline_sync::Copy| c.place.is_whole() && c.head.sealed.is_some();
+            // What is kept for an agent of another dialect was removed on its word.
+            let removed = node.read(&kept).and_then(|c| c.map.get(key.as_str()));
+            node.read(&shelf).is_some_and(whole) || removed.is_some_and(|r| !r.is_live())
         };
         if !state.handle.with(look).await.unwrap_or(false) {
             return Ok(());

@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -63,8 +64,12 @@ fn certificates(dir: &std::path::Path, name: &str) {
     std::fs::write(dir.join("agent.key"), key.serialize_pem()).unwrap();
 }
 
+/// A port that is free; argocd-agent takes none above 32767.
 fn free_port() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 12_000 + u16::try_from(std::process::id() % 7_000).unwrap();
+    let mut ports = (0..).map(|_| first + NEXT.fetch_add(1, Ordering::Relaxed));
+    ports.find(|port| TcpListener::bind(("0.0.0.0", *port)).is_ok()).unwrap().to_string()
 }
 
 /// A hub that lets Go agents in, and one of them.

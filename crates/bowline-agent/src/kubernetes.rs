@@ -125,7 +125,6 @@ pub(crate) struct Kubernetes {
     options: KubernetesOptions,
     sink: Sink,
     known: Mutex<Known>,
-    kinds: Mutex<BTreeMap<(String, String), Kind>>,
     errands: mpsc::UnboundedSender<Errand>,
     /// What may have to be taken in, and whom to tell of it.
     intake: Mutex<intake::News>,
@@ -169,7 +168,6 @@ impl Kubernetes {
             options,
             sink,
             known: Mutex::default(),
-            kinds: Mutex::default(),
             errands,
             intake: Mutex::default(),
             wake: Arc::default(),
@@ -185,13 +183,7 @@ impl Kubernetes {
 
     /// The kind of an object, as the cluster serves it.
     async fn kind(&self, key: &ObjectKey) -> Result<Kind, bowline_kube::Error> {
-        let name = (key.group.clone(), key.kind.clone());
-        if let Some(kind) = self.kinds.lock().get(&name) {
-            return Ok(kind.clone());
-        }
-        let kind = self.cluster.kind(&key.group, &key.kind).await?;
-        self.kinds.lock().insert(name, kind.clone());
-        Ok(kind)
+        self.cluster.kind(&key.group, &key.kind).await
     }
 }
 

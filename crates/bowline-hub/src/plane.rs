@@ -117,7 +117,6 @@ pub(crate) struct Plane {
     options: PlaneOptions,
     inbox: Arc<Inbox>,
     known: Mutex<Known>,
-    kinds: Mutex<BTreeMap<(String, String), Kind>>,
     asked: Mutex<BTreeSet<(Pair, bowline_resources::Operation)>>,
 }
 
@@ -130,8 +129,9 @@ struct Known {
     listed: BTreeSet<&'static str>,
     /// Agents whose shelf has all that the cluster wants of them.
     sealed: BTreeSet<NodeId>,
-    /// Agents of which the cluster has shown that it knows them: what it lacks may go.
-    trusted: BTreeSet<NodeId>,
+    /// What the cluster lacked of an agent's when all of it was looked at, where that was more than
+    /// may go without asking; empty: it may go.
+    held: BTreeMap<NodeId, BTreeSet<ObjectKey>>,
 }
 
 /// The kinds that are taken from the cluster, and whether only from Argo CD's own namespace.
@@ -151,7 +151,6 @@ impl Plane {
             options,
             inbox: Arc::default(),
             known: Mutex::default(),
-            kinds: Mutex::default(),
             asked: Mutex::default(),
         }))
     }
@@ -179,13 +178,7 @@ impl Plane {
     }
 
     async fn kind(&self, key: &ObjectKey) -> Result<Kind, bowline_kube::Error> {
-        let name = (key.group.clone(), key.kind.clone());
-        if let Some(kind) = self.kinds.lock().get(&name) {
-            return Ok(kind.clone());
-        }
-        let kind = self.cluster.kind(&key.group, &key.kind).await?;
-        self.kinds.lock().insert(name, kind.clone());
-        Ok(kind)
+        self.cluster.kind(&key.group, &key.kind).await
     }
 
     fn there(&self, key: &ObjectKey) -> Option<Arc<Object>> {

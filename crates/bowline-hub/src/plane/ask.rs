@@ -16,23 +16,38 @@ use crate::state::State;
 /// How long an agent may take to answer; then it is asked again, under the same id.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long to wait before that.
+const AGAIN: Duration = Duration::from_secs(1);
+
 impl Plane {
     /// Asks the agent for what the object on the cluster asks for.
     pub(super) fn ask_for(&self, state: &Arc<State>, pair: &Pair, there: &Arc<Object>) {
-        for (operation, argument) in asked(there) {
+        let wished = asked(there);
+        if !wished.iter().any(|(operation, _)| *operation == Operation::Terminate) {
+            self.asked.lock().remove(&(pair.clone(), Operation::Terminate));
+        }
+        for (operation, argument) in wished {
             if !self.asked.lock().insert((pair.clone(), operation)) {
                 continue;
             }
             let Some(plane) = state.plane.clone() else { return };
             let (state, pair, there) = (state.clone(), pair.clone(), there.clone());
             tokio::spawn(async move {
-                plane.hand_over(&state, &pair, &there, operation, argument).await;
+                if plane.hand_over(&state, &pair, &there, operation, argument).await {
+                    // The phase that asks for an end stays until the operation has ended.
+                    if operation == Operation::Terminate {
+                        return;
+                    }
+                } else {
+                    tokio::time::sleep(AGAIN).await;
+                }
                 plane.asked.lock().remove(&(pair.clone(), operation));
                 plane.inbox.again(pair);
             });
         }
     }
 
+    /// Whether the agent has answered, and what asked for it is gone from the cluster.
     async fn hand_over(
         &self,
         state: &State,
@@ -40,7 +55,7 @@ impl Plane {
         there: &Object,
         operation: Operation,
         argument: Value,
-    ) {
+    ) -> bool {
         let request = OperationRequest {
             id: id_of(there, operation, &argument),
             key: key.clone(),
@@ -62,8 +77,7 @@ impl Plane {
             other => {
                 // Away, or slow: what is asked for stays where it is.
                 tracing::debug!(%agent, %key, ?other, "an operation waits for its agent");
-                tokio::time::sleep(Duration::from_secs(1)).await;
-                return;
+                return false;
             }
         }
         let done = match operation {
@@ -73,11 +87,13 @@ impl Plane {
                 json!([{"op": "remove", "path": format!("/metadata/annotations/{annotation}")}])
             }
             // The agent's own report says what became of it.
-            Operation::Terminate => return,
+            Operation::Terminate => return true,
         };
-        if let Err(error) = self.patch(there, &Patch::Json(done), Part::Whole).await {
-            tracing::debug!(%agent, %key, %error, "what was asked for is gone already");
+        let patched = self.patch(there, &Patch::Json(done), Part::Whole).await;
+        if let Err(error) = &patched {
+            tracing::debug!(%agent, %key, %error, "what was asked for is still there, or gone already");
         }
+        patched.is_ok()
     }
 }
 

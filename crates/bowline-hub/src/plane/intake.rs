@@ -49,11 +49,11 @@ impl Plane {
         for (agent, key) in &pairs {
             by_agent.entry(agent.clone()).or_default().insert(key.clone());
         }
-        for agent in dirty.agents {
-            by_agent.entry(agent).or_default();
+        for agent in &dirty.agents {
+            by_agent.entry(agent.clone()).or_default();
         }
         for (agent, keys) in &by_agent {
-            self.take_in(state, agent, keys).await;
+            self.take_in(state, agent, keys, dirty.agents.contains(agent)).await;
         }
         let work = pairs.into_iter().map(|pair| self.let_out(state, pair));
         let mut work = futures_util::stream::iter(work).buffer_unordered(AT_A_TIME);
@@ -74,12 +74,19 @@ impl Plane {
         pairs
     }
 
-    /// Writes on an agent's shelf what the cluster wants there.
-    async fn take_in(&self, state: &Arc<State>, agent: &NodeId, keys: &BTreeSet<ObjectKey>) {
+    /// Writes on an agent's shelf what the cluster wants there. `all`: the keys are all there are,
+    /// so that what the cluster lacks can be weighed.
+    async fn take_in(
+        &self,
+        state: &Arc<State>,
+        agent: &NodeId,
+        keys: &BTreeSet<ObjectKey>,
+        all: bool,
+    ) {
         let Some(entry) = state.views.roster.entry(agent) else {
             let mut known = self.known.lock();
             known.sealed.remove(agent);
-            known.trusted.remove(agent);
+            known.held.remove(agent);
             return;
         };
         let shelf = desired_shelf(agent, Owner::Hub);
@@ -103,24 +110,37 @@ impl Plane {
                     let next = self.record(agent, key, &source, had, now);
                     writes.extend(next.map(|d| (guard, Item::put(record, d.encode()))));
                 }
-                None if told.is_some() => absent.push((guard, Item::remove(record))),
+                None if told.is_some() => absent.push((key, (guard, Item::remove(record)))),
                 None => {}
             }
         }
         let total = state.views.fleet.keys(agent).len();
-        let trusted = self.known.lock().trusted.contains(agent);
-        if !trusted && !Absence::default().allows(absent.len(), total) {
-            tracing::error!(%agent, absent = absent.len(), total,
-                "the control plane lacks more of what was wanted at this agent than may go without \
-                 asking: nothing is deleted; is this the right cluster?");
-        } else {
-            writes.extend(absent);
-            self.known.lock().trusted.insert(agent.clone());
+        if all {
+            self.weigh(agent, absent.iter().map(|(key, _)| (*key).clone()).collect(), total);
         }
+        let held = self.known.lock().held.get(agent).cloned().unwrap_or_default();
+        writes.extend(absent.into_iter().filter(|(key, _)| !held.contains(*key)).map(|(_, w)| w));
         if self.write(state, agent, writes).await && self.known.lock().sealed.insert(agent.clone())
         {
             state.handle.seal(shelf);
         }
+    }
+
+    /// Whether what the cluster lacks may go. Once it has shown that it knows an agent, it may; one
+    /// that lacks most of what was wanted may be another cluster, or have lost its memory.
+    fn weigh(&self, agent: &NodeId, absent: BTreeSet<ObjectKey>, total: usize) {
+        let mut known = self.known.lock();
+        if known.held.get(agent).is_some_and(BTreeSet::is_empty) {
+            return;
+        }
+        if Absence::default().allows(absent.len(), total) {
+            known.held.insert(agent.clone(), BTreeSet::new());
+            return;
+        }
+        tracing::error!(%agent, absent = absent.len(), total,
+            "the control plane lacks more of what was wanted at this agent than may go without \
+             asking: nothing of it is deleted; is this the right cluster?");
+        known.held.insert(agent.clone(), absent);
     }
 
     /// Commits in as few batches as fit; what somebody else wrote meanwhile is looked at again.

@@ -68,3 +68,31 @@ fn an_object_that_the_cluster_refuses_is_told_and_holds_up_nothing() {
         o["status"]["conditions"][0]["type"] == "AgentError"
     });
 }
+
+#[test]
+fn a_control_plane_that_lacks_most_of_what_was_wanted_takes_nothing_away() {
+    let mut scene = Scene::managed();
+    for name in ["a", "b", "c"] {
+        scene.plane.create(&app(&scene.name, name, &json!({})));
+        scene.site_shows(&scene.here(name), "it is there", |o| !o.is_null());
+    }
+    scene.stage.kill_hub();
+    // The hub comes back with the kubeconfig of another cluster, where the namespaces are empty.
+    let other = scene.another_cluster();
+    let flag = |cluster: &crate::cluster::Cluster| cluster.kubeconfig.to_str().unwrap().to_owned();
+    scene.stage.swap_flag(&flag(&scene.plane), &flag(&other));
+    scene.stage.start_hub();
+    // What is new there arrives, and each report makes the hub look at that object again.
+    for (name, touched) in [("new", "a"), ("newer", "b"), ("newest", "c")] {
+        other.create(&app(&scene.name, name, &json!({})));
+        scene.site_shows(&scene.here(name), "it is there", |o| !o.is_null());
+        scene
+            .site
+            .patch(&scene.here(touched), &json!({"status": {"health": {"status": "Healthy"}}}));
+    }
+    other.create(&app(&scene.name, "last", &json!({})));
+    scene.site_shows(&scene.here("last"), "it is there", |o| !o.is_null());
+    for name in ["a", "b", "c"] {
+        assert!(scene.site.get(&scene.here(name)).is_some(), "{name} is gone");
+    }
+}

@@ -22,7 +22,7 @@ pub(crate) struct Scene<A = Agent> {
     /// The agent's own namespace on its cluster.
     pub(crate) home: String,
     pub(crate) agent: A,
-    _litter: Litter,
+    litter: Litter,
 }
 
 impl Scene {
@@ -69,13 +69,13 @@ impl Scene<()> {
         let stage = Stage::with_hub("auto", &more);
         let litter = [(&plane, &argocd), (&plane, &name.to_owned()), (&site, &home)];
         let litter = litter.map(|(cluster, namespace)| (cluster.clone(), namespace.clone()));
-        let (name, _litter) = (name.to_owned(), Litter(litter.to_vec()));
-        Self { stage, plane, site, name, argocd, home, agent: (), _litter }
+        let (name, litter) = (name.to_owned(), Litter(litter.to_vec()));
+        Self { stage, plane, site, name, argocd, home, agent: (), litter }
     }
 
     fn with<A>(self, agent: A) -> Scene<A> {
-        let Self { stage, plane, site, name, argocd, home, agent: (), _litter } = self;
-        Scene { stage, plane, site, name, argocd, home, agent, _litter }
+        let Self { stage, plane, site, name, argocd, home, agent: (), litter } = self;
+        Scene { stage, plane, site, name, argocd, home, agent, litter }
     }
 }
 
@@ -88,6 +88,16 @@ impl<A> Scene<A> {
     /// The place of one of the agent's Applications on its own cluster.
     pub(crate) fn here(&self, app: &str) -> String {
         format!("application/{}/{app}", self.home)
+    }
+
+    /// The third cluster, with the namespaces of the control plane and nothing in them.
+    pub(crate) fn another_cluster(&mut self) -> Cluster {
+        let other = Cluster::new(&bowline_testbed::clusters(3).kubeconfigs[2]);
+        for namespace in [&self.argocd, &self.name] {
+            other.namespace(namespace);
+            self.litter.0.push((other.clone(), namespace.clone()));
+        }
+        other
     }
 
     /// Waits until the object at a place of the control plane is so.

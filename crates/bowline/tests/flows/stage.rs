@@ -93,6 +93,12 @@ impl Stage {
         stage
     }
 
+    /// Gives the hub another value for a flag, from its next start on.
+    pub(crate) fn swap_flag(&mut self, from: &str, to: &str) {
+        let flag = self.more.iter_mut().find(|flag| *flag == from).unwrap();
+        to.clone_into(flag);
+    }
+
     /// Where agents connect.
     pub(crate) fn hub_port(&self) -> u16 {
         self.hub_port

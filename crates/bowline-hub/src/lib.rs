@@ -32,5 +32,5 @@ pub use api::openapi;
 pub use dialect::{CertificateRule, DialectError, DialectOptions, Newcomers, TokenKey};
 pub use hub::{Addresses, Hub};
 pub use options::{Error, HubOptions};
-pub use plane::{ClusterSecrets, ClustersMade, NewNamespaces, PlaneOptions};
+pub use plane::{ClusterSecrets, ClustersMade, NewNamespaces, PlaneError, PlaneOptions};
 pub use problem::Code;

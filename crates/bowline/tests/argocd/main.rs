@@ -9,8 +9,16 @@ mod stage;
 
 mod autonomous;
 mod cluster;
+mod destinations;
 mod faults;
+mod go_agent;
 mod go_agents;
+mod go_lies;
+mod go_swap;
+mod held;
 mod managed;
+mod modes;
+mod namespaces;
 mod projects;
 mod scene;
+mod selection;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::stage::{Agent, Stage};
@@ -22,64 +22,112 @@ pub(crate) struct Scene<A = Agent> {
     /// The agent's own namespace on its cluster.
     pub(crate) home: String,
     pub(crate) agent: A,
+    files: tempfile::TempDir,
     litter: Litter,
 }
 
 impl Scene {
     pub(crate) fn managed() -> Self {
-        Self::new("managed", 1, "namespace")
+        Self::with_settings("managed", &json!({}), &json!({}))
     }
 
     pub(crate) fn autonomous() -> Self {
-        Self::new("autonomous", 2, "namespace")
+        Self::with_settings("autonomous", &json!({}), &json!({}))
     }
 
     /// A managed agent whose Applications name it as their destination.
     pub(crate) fn by_destination() -> Self {
-        Self::new("managed", 1, "destination")
+        Self::with_settings(
+            "managed",
+            &json!({"control-plane": {"mapping": "destination"}}),
+            &json!({}),
+        )
     }
 
-    fn new(mode: &str, cluster: usize, mapping: &str) -> Self {
+    /// An agent of this mode, and a hub, with these settings beside the usual.
+    pub(crate) fn with_settings(mode: &str, hub: &Value, agent: &Value) -> Self {
         let name = bowline_testbed::namespace(mode);
-        let bare = Scene::set(&name, cluster, &["--mapping", mapping]);
-        let kubeconfig = bare.site.kubeconfig.to_str().unwrap().to_owned();
-        let flags = ["--kubeconfig", &kubeconfig, "-n", &bare.home];
-        let agent = bare.stage.join_with(&name, mode, &flags);
-        bare.with(agent)
+        let bare = Scene::without_agent(&name, mode, &[], hub);
+        let joined = bare.join(&name, mode, agent);
+        bare.with(joined)
     }
 }
 
 impl Scene<()> {
     /// A hub without agents; `mode` says on which cluster one is going to live.
-    pub(crate) fn without_agent(name: &str, mode: &str, flags: &[&str]) -> Self {
-        Self::set(name, if mode == "managed" { 1 } else { 2 }, flags)
-    }
-
-    fn set(name: &str, cluster: usize, flags: &[&str]) -> Self {
+    pub(crate) fn without_agent(name: &str, mode: &str, flags: &[&str], settings: &Value) -> Self {
         let clusters = bowline_testbed::clusters(3);
         let at = |n: usize| Cluster::new(&clusters.kubeconfigs[n]);
-        let (plane, site) = (at(0), at(cluster));
+        let (plane, site) = (at(0), at(if mode == "managed" { 1 } else { 2 }));
         let (argocd, home) = (format!("{name}-cp"), format!("{name}-wl"));
         plane.namespace(&argocd);
         plane.namespace(name);
         site.namespace(&home);
+        let files = tempfile::tempdir().unwrap();
+        let settings = written(&files, "hub", settings);
         let kubeconfig = plane.kubeconfig.to_str().unwrap().to_owned();
-        let mut more = vec!["--kubeconfig", &kubeconfig, "-n", &argocd];
+        let mut more = vec!["--config", &settings, "--kubeconfig", &kubeconfig, "-n", &argocd];
         more.extend(flags);
         let stage = Stage::with_hub("auto", &more);
         let litter = [(&plane, &argocd), (&plane, &name.to_owned()), (&site, &home)];
         let litter = litter.map(|(cluster, namespace)| (cluster.clone(), namespace.clone()));
         let (name, litter) = (name.to_owned(), Litter(litter.to_vec()));
-        Self { stage, plane, site, name, argocd, home, agent: (), litter }
+        Self { stage, plane, site, name, argocd, home, agent: (), files, litter }
     }
 
     fn with<A>(self, agent: A) -> Scene<A> {
-        let Self { stage, plane, site, name, argocd, home, agent: (), litter } = self;
-        Scene { stage, plane, site, name, argocd, home, agent, litter }
+        let Self { stage, plane, site, name, argocd, home, agent: (), files, litter } = self;
+        Scene { stage, plane, site, name, argocd, home, agent, files, litter }
     }
 }
 
+/// Settings as a file: JSON is YAML too.
+fn written(files: &tempfile::TempDir, name: &str, settings: &Value) -> String {
+    let file = files.path().join(format!("{name}.yaml"));
+    std::fs::write(&file, settings.to_string()).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
 impl<A> Scene<A> {
+    /// A native agent on the site, in the agent's own namespace there.
+    pub(crate) fn join(&self, name: &str, mode: &str, settings: &Value) -> Agent {
+        self.join_at(name, mode, &self.site, &self.home, settings)
+    }
+
+    /// A native agent on a cluster, whose own namespace is `home`.
+    pub(crate) fn join_at(
+        &self,
+        name: &str,
+        mode: &str,
+        site: &Cluster,
+        home: &str,
+        settings: &Value,
+    ) -> Agent {
+        let settings = written(&self.files, name, settings);
+        let kubeconfig = site.kubeconfig.to_str().unwrap();
+        let flags = ["--config", &settings, "--kubeconfig", kubeconfig, "-n", home];
+        self.stage.join_with(name, mode, &flags)
+    }
+
+    /// A namespace of a cluster that goes when the test is over, made if it is not there.
+    pub(crate) fn lend(&mut self, cluster: &Cluster, namespace: &str) {
+        cluster.namespace(namespace);
+        self.clean(cluster, namespace);
+    }
+
+    /// A namespace of a cluster that somebody makes in the course of the test.
+    pub(crate) fn clean(&mut self, cluster: &Cluster, namespace: &str) {
+        self.litter.0.push((cluster.clone(), namespace.to_owned()));
+    }
+
+    /// What the hub's log says.
+    pub(crate) fn hub_says(&self, words: &str) {
+        self.until(&format!("the hub says {words:?}"), || {
+            let log = std::fs::read_to_string(self.stage.path("hub.log")).unwrap_or_default();
+            log.contains(words)
+        });
+    }
+
     /// The place of one of the agent's Applications on the control plane.
     pub(crate) fn there(&self, app: &str) -> String {
         format!("application/{}/{app}", self.name)
@@ -131,6 +179,14 @@ impl<A> Scene<A> {
             assert!(start.elapsed() < PATIENCE, "not in time: {what}\n{}", self.stage.logs());
             std::thread::sleep(Duration::from_millis(100));
         }
+    }
+
+    /// Waits until so many Applications are in the agent's own namespace.
+    pub(crate) fn count_on_site(&self, what: &str, count: usize) {
+        self.until(what, || {
+            let names = self.site.ok(&["get", "applications", "-n", &self.home, "-o", "name"]);
+            names.lines().count() == count
+        });
     }
 
     /// Runs the command line against the hub.

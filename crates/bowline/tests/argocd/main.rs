@@ -7,10 +7,13 @@
 #[allow(dead_code, reason = "shared with another suite, which uses the rest")]
 mod stage;
 
+mod argo;
 mod autonomous;
 mod cluster;
 mod faults;
 mod go_agents;
 mod managed;
 mod projects;
+mod real;
+mod rights;
 mod scene;

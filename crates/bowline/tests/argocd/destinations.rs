@@ -78,9 +78,9 @@ fn applications_without_a_destination_by_name_stay() {
 fn an_application_moves_to_the_agent_that_its_destination_comes_to_name() {
     let mut scene = Scene::by_destination();
     let (other, home) = (format!("{}-b", scene.name), format!("{}-b-wl", scene.name));
-    let third = scene.another_cluster();
-    scene.lend(&third, &home);
-    let _agent = scene.join_at(&other, "managed", &third, &home, &json!({}));
+    let site = scene.site.clone();
+    scene.lend(&site, &home);
+    let _agent = scene.join_at(&other, "managed", &site, &home, &json!({}));
     let to = |name: &str| json!({"name": name, "namespace": "web"});
     scene.plane.create(&bound(&scene, "web", &to(&scene.name)));
     scene.site_shows(&scene.here("web"), "it is at the first", |o| !o.is_null());

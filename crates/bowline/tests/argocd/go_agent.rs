@@ -10,7 +10,7 @@ use rcgen::{
 };
 use serde_json::{Value, json};
 
-use crate::scene::Scene;
+use crate::scene::{Rights, Scene};
 
 /// A secret and its hash, of the test vectors that every bcrypt has.
 const SECRET: (&str, &str) =
@@ -93,7 +93,7 @@ impl Setup<'_> {
             settings["go-agents"]["plaintext"] = format!("127.0.0.1:{port}").into();
         }
         let flags = ["--with-ca", &file("ca.pem")];
-        let scene = Scene::without_agent(&name, self.mode, &flags, &settings);
+        let scene = Scene::without_agent(&name, self.mode, &flags, &settings, Rights::Deployed);
         scene.bowline(&["agents", "create", &name, "--mode", self.mode]);
         let port = plaintext.unwrap_or_else(|| scene.stage.hub_port().to_string());
         GoScene { scene, files, port }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, app};
+use crate::cluster::app;
 use crate::scene::Scene;
 
 #[test]
@@ -13,9 +13,7 @@ fn what_is_held_since_the_control_plane_lacks_it_goes_on_a_persons_word() {
         scene.site_shows(&scene.here(name), "it is there", |o| !o.is_null());
     }
     scene.stage.kill_hub();
-    let other = scene.another_cluster();
-    let flag = |cluster: &Cluster| cluster.kubeconfig.to_str().unwrap().to_owned();
-    scene.stage.swap_flag(&flag(&scene.plane), &flag(&other));
+    scene.another_plane();
     scene.stage.start_hub();
     scene.hub_says("the control plane lacks more");
     let shelf = format!("hub/desired@{}", scene.name);
@@ -29,59 +27,36 @@ fn what_is_held_since_the_control_plane_lacks_it_goes_on_a_persons_word() {
     }
 }
 
-/// A kubeconfig for somebody who may do everything on the control plane but list AppProjects.
-fn restricted(scene: &Scene<()>) -> (String, Cluster) {
-    let account = format!("hub-{}", scene.name);
-    let plane = &scene.plane;
-    plane.ok(&["create", "serviceaccount", &account, "-n", &scene.argocd]);
-    let rule = |groups: &[&str], resources: &[&str]| json!({"apiGroups": groups, "resources": resources, "verbs": ["*"]});
-    plane.create(&json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-        "metadata": {"name": account},
-        "rules": [
-            rule(&["argoproj.io"], &["applications"]),
-            rule(&[""], &["secrets", "configmaps", "namespaces"]),
-        ],
-    }));
-    let subject = format!("--serviceaccount={}:{account}", scene.argocd);
-    let role = format!("--clusterrole={account}");
-    plane.ok(&["create", "clusterrolebinding", &account, &role, &subject]);
-    let token = plane.ok(&["create", "token", &account, "-n", &scene.argocd]);
-    let view = plane.ok(&["config", "view", "--raw", "--minify", "-o", "json"]);
-    let mut config: Value = serde_json::from_str(&view).unwrap();
-    config["users"][0]["user"] = json!({"token": token.trim()});
-    let file = scene.stage.path("restricted.json");
-    std::fs::write(&file, config.to_string()).unwrap();
-    (account, Cluster::new(&file))
+/// The rights of the hub in Argo CD's namespace.
+fn rules(scene: &Scene) -> (String, Vec<Value>) {
+    let role = format!("bowline-hub-{}", scene.name);
+    let place = format!("role/{}/{role}", scene.argocd);
+    let rules = scene.plane.get(&place).unwrap()["rules"].as_array().unwrap().clone();
+    (place, rules)
 }
 
 #[test]
 fn a_kind_that_may_not_be_listed_holds_up_nothing_but_itself() {
-    let name = bowline_testbed::namespace("managed");
-    let mut scene = Scene::without_agent(&name, "managed", &[], &json!({}));
-    let (account, hub) = restricted(&scene);
+    let mut scene = Scene::managed();
+    let (role, all) = rules(&scene);
+    let without: Vec<_> = all.iter().filter(|r| r["resources"][0] != "appprojects").collect();
+    assert_eq!(without.len() + 1, all.len());
     scene.stage.kill_hub();
-    let flag = |cluster: &Cluster| cluster.kubeconfig.to_str().unwrap().to_owned();
-    scene.stage.swap_flag(&flag(&scene.plane), &flag(&hub));
+    scene.plane.patch(&role, &json!({"rules": without}));
     scene.stage.start_hub();
-    let _agent = scene.join(&name, "managed", &json!({}));
-    scene.plane.create(&app(&name, "web", &json!({})));
+    scene.plane.create(&app(&scene.name, "web", &json!({})));
     scene.site_shows(&scene.here("web"), "it is there", |o| !o.is_null());
     scene.plane.create(&json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
         "metadata": {"name": "shop", "namespace": scene.argocd},
-        "spec": {"sourceNamespaces": [name], "destinations": [{"server": "*", "namespace": "*"}]},
+        "spec": {"sourceNamespaces": [scene.name],
+            "destinations": [{"server": "*", "namespace": "*"}]},
     }));
     let doctor = scene.stage.run(&["doctor"]);
     let doctor = String::from_utf8(doctor.stdout).unwrap();
     assert!(doctor.contains("AppProject is not told: RBAC does not allow to list"), "{doctor}");
-    let rule = json!([{"op": "add", "path": "/rules/-", "value": {
-        "apiGroups": ["argoproj.io"], "resources": ["appprojects"], "verbs": ["*"],
-    }}]);
-    let rule = rule.to_string();
-    scene.plane.ok(&["patch", "clusterrole", &account, "--type=json", "-p", &rule]);
+    scene.plane.patch(&role, &json!({"rules": all}));
     scene.site_shows(&format!("appproject/{}/shop", scene.home), "it goes on", |o| !o.is_null());
-    scene.plane.ok(&["delete", "clusterrole,clusterrolebinding", &account]);
 }
 
 #[test]

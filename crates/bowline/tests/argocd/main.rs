@@ -7,6 +7,7 @@
 #[allow(dead_code, reason = "shared with another suite, which uses the rest")]
 mod stage;
 
+mod argo;
 mod autonomous;
 mod cluster;
 mod destinations;
@@ -20,5 +21,7 @@ mod managed;
 mod modes;
 mod namespaces;
 mod projects;
+mod real;
+mod rights;
 mod scene;
 mod selection;

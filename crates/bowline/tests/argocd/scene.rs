@@ -1,10 +1,12 @@
-//! A hub on the control plane and one agent, each on its own namespaces of the shared clusters.
+//! A hub on the control plane and one agent, each on its own namespaces of the shared clusters. With the
+//! usual settings they have no other rights than `deploy/rbac` gives them.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
+use crate::rights::{Account, Role};
 use crate::stage::{Agent, Stage};
 
 /// How long anything may take on a loaded machine.
@@ -22,32 +24,48 @@ pub(crate) struct Scene<A = Agent> {
     /// The agent's own namespace on its cluster.
     pub(crate) home: String,
     pub(crate) agent: A,
+    accounts: Vec<Account>,
     files: tempfile::TempDir,
     litter: Litter,
 }
 
+/// What the hub and the agent may do on their clusters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rights {
+    /// What `deploy/rbac` lets them.
+    Deployed,
+    /// Everything.
+    All,
+}
+
 impl Scene {
     pub(crate) fn managed() -> Self {
-        Self::with_settings("managed", &json!({}), &json!({}))
+        Self::usual("managed", &[])
     }
 
     pub(crate) fn autonomous() -> Self {
-        Self::with_settings("autonomous", &json!({}), &json!({}))
+        Self::usual("autonomous", &[])
     }
 
     /// A managed agent whose Applications name it as their destination.
     pub(crate) fn by_destination() -> Self {
-        Self::with_settings(
-            "managed",
-            &json!({"control-plane": {"mapping": "destination"}}),
-            &json!({}),
-        )
+        Self::usual("managed", &["--mapping", "destination"])
     }
 
-    /// An agent of this mode, and a hub, with these settings beside the usual.
+    fn usual(mode: &str, flags: &[&str]) -> Self {
+        let name = bowline_testbed::namespace(mode);
+        let mut bare = Scene::without_agent(&name, mode, flags, &json!({}), Rights::Deployed);
+        let account = Account::new(Role::Agent, &bare.site, &name, &bare.home);
+        let flags = ["--kubeconfig", account.flag(), "-n", &bare.home];
+        let agent = bare.stage.join_with(&name, mode, &flags);
+        bare.accounts.push(account);
+        bare.with(agent)
+    }
+
+    /// An agent of this mode, and a hub, with these settings beside the usual and all rights.
     pub(crate) fn with_settings(mode: &str, hub: &Value, agent: &Value) -> Self {
         let name = bowline_testbed::namespace(mode);
-        let bare = Scene::without_agent(&name, mode, &[], hub);
+        let bare = Scene::without_agent(&name, mode, &[], hub, Rights::All);
         let joined = bare.join(&name, mode, agent);
         bare.with(joined)
     }
@@ -55,7 +73,13 @@ impl Scene {
 
 impl Scene<()> {
     /// A hub without agents; `mode` says on which cluster one is going to live.
-    pub(crate) fn without_agent(name: &str, mode: &str, flags: &[&str], settings: &Value) -> Self {
+    pub(crate) fn without_agent(
+        name: &str,
+        mode: &str,
+        flags: &[&str],
+        settings: &Value,
+        rights: Rights,
+    ) -> Self {
         let clusters = bowline_testbed::clusters(3);
         let at = |n: usize| Cluster::new(&clusters.kubeconfigs[n]);
         let (plane, site) = (at(0), at(if mode == "managed" { 1 } else { 2 }));
@@ -65,19 +89,24 @@ impl Scene<()> {
         site.namespace(&home);
         let files = tempfile::tempdir().unwrap();
         let settings = written(&files, "hub", settings);
-        let kubeconfig = plane.kubeconfig.to_str().unwrap().to_owned();
-        let mut more = vec!["--config", &settings, "--kubeconfig", &kubeconfig, "-n", &argocd];
+        let deployed = rights == Rights::Deployed;
+        let accounts = deployed.then(|| Account::new(Role::Hub, &plane, name, &argocd));
+        let accounts: Vec<_> = accounts.into_iter().collect();
+        let admin = plane.kubeconfig.to_str().unwrap().to_owned();
+        let kubeconfig = accounts.first().map_or(admin.as_str(), Account::flag);
+        let mut more = vec!["--config", &settings, "--kubeconfig", kubeconfig, "-n", &argocd];
         more.extend(flags);
         let stage = Stage::with_hub("auto", &more);
         let litter = [(&plane, &argocd), (&plane, &name.to_owned()), (&site, &home)];
         let litter = litter.map(|(cluster, namespace)| (cluster.clone(), namespace.clone()));
         let (name, litter) = (name.to_owned(), Litter(litter.to_vec()));
-        Self { stage, plane, site, name, argocd, home, agent: (), files, litter }
+        Self { stage, plane, site, name, argocd, home, agent: (), accounts, files, litter }
     }
 
     fn with<A>(self, agent: A) -> Scene<A> {
-        let Self { stage, plane, site, name, argocd, home, agent: (), files, litter } = self;
-        Scene { stage, plane, site, name, argocd, home, agent, files, litter }
+        let Self { stage, plane, site, name, argocd, home, agent: (), accounts, files, litter } =
+            self;
+        Scene { stage, plane, site, name, argocd, home, agent, accounts, files, litter }
     }
 }
 
@@ -89,7 +118,7 @@ fn written(files: &tempfile::TempDir, name: &str, settings: &Value) -> String {
 }
 
 impl<A> Scene<A> {
-    /// A native agent on the site, in the agent's own namespace there.
+    /// A native agent on the site, in the agent's own namespace there, with all rights.
     pub(crate) fn join(&self, name: &str, mode: &str, settings: &Value) -> Agent {
         self.join_at(name, mode, &self.site, &self.home, settings)
     }
@@ -138,13 +167,17 @@ impl<A> Scene<A> {
         format!("application/{}/{app}", self.home)
     }
 
-    /// The third cluster, with the namespaces of the control plane and nothing in them.
-    pub(crate) fn another_cluster(&mut self) -> Cluster {
+    /// Has the hub, from its next start on, work on the third cluster, with the namespaces of the
+    /// control plane and nothing in them.
+    pub(crate) fn another_plane(&mut self) -> Cluster {
         let other = Cluster::new(&bowline_testbed::clusters(3).kubeconfigs[2]);
         for namespace in [&self.argocd, &self.name] {
             other.namespace(namespace);
             self.litter.0.push((other.clone(), namespace.clone()));
         }
+        let account = Account::new(Role::Hub, &other, &self.name, &self.argocd);
+        self.stage.swap_flag(self.accounts[0].flag(), account.flag());
+        self.accounts.push(account);
         other
     }
 

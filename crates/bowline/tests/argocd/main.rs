@@ -9,8 +9,11 @@ mod stage;
 
 mod autonomous;
 mod cluster;
+mod control;
 mod faults;
+mod go;
 mod go_agents;
+mod go_principal;
 mod managed;
 mod projects;
 mod scene;

@@ -1,50 +1,15 @@
 //! The agent of argocd-agent (Go, v0.9.0), unmodified, on the stage.
 
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::process::Command;
 
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-};
 use serde_json::{Value, json};
 
+use crate::go::{Authority, Process, free_port};
 use crate::scene::{Rights, Scene};
 
 /// A secret and its hash, of the test vectors that every bcrypt has.
 const SECRET: (&str, &str) =
     ("U*U", "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW");
-
-/// A Go agent. Killed when dropped.
-pub(crate) struct GoAgent {
-    args: Vec<String>,
-    pub(crate) log: PathBuf,
-    child: Option<Child>,
-}
-
-impl GoAgent {
-    pub(crate) fn start(&mut self) {
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(&self.log).unwrap();
-        let program = bowline_testbed::provide("argocd-agent").join("argocd-agent");
-        let mut command = Command::new(program);
-        command.args(&self.args).stdin(Stdio::null());
-        command.stdout(log.try_clone().unwrap()).stderr(log);
-        self.child = Some(command.spawn().unwrap());
-    }
-
-    pub(crate) fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _gone = (child.kill(), child.wait());
-        }
-    }
-}
-
-impl Drop for GoAgent {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
 
 /// How Go agents say who they are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,7 +42,8 @@ impl Setup<'_> {
     pub(crate) fn scene(&self) -> GoScene {
         let files = tempfile::tempdir().unwrap();
         let name = bowline_testbed::namespace(&format!("go-{}", self.mode));
-        certificate(files.path(), &name);
+        let authority = Authority::new(files.path());
+        authority.agent(&name, &name);
         let file = |name: &str| files.path().join(name).to_str().unwrap().to_owned();
         let line = |secret: &str| format!("{name}:{secret}\n");
         std::fs::write(file("users"), line(SECRET.1)).unwrap();
@@ -96,11 +62,11 @@ impl Setup<'_> {
         let scene = Scene::without_agent(&name, self.mode, &flags, &settings, Rights::Deployed);
         scene.bowline(&["agents", "create", &name, "--mode", self.mode]);
         let port = plaintext.unwrap_or_else(|| scene.stage.hub_port().to_string());
-        GoScene { scene, files, port }
+        GoScene { scene, files, authority, port }
     }
 
     /// The agent of a scene, running.
-    pub(crate) fn agent(&self, scene: &GoScene) -> GoAgent {
+    pub(crate) fn agent(&self, scene: &GoScene) -> Process {
         let mut agent = scene.agent(self, &scene.scene.name);
         agent.start();
         agent
@@ -111,14 +77,15 @@ impl Setup<'_> {
 pub(crate) struct GoScene {
     pub(crate) scene: Scene<()>,
     files: tempfile::TempDir,
+    authority: Authority,
     port: String,
 }
 
 impl GoScene {
     /// An agent whose certificate bears this name.
-    pub(crate) fn agent(&self, setup: &Setup<'_>, name: &str) -> GoAgent {
+    pub(crate) fn agent(&self, setup: &Setup<'_>, name: &str) -> Process {
         let file = |name: &str| self.files.path().join(name).to_str().unwrap().to_owned();
-        leaf(self.files.path(), name);
+        self.authority.agent(name, name);
         let creds = match setup.auth {
             Auth::Mtls => "mtls:any".to_owned(),
             Auth::UserPass => format!("userpass:{}", file("login")),
@@ -142,7 +109,7 @@ impl GoScene {
             args.extend(["--tls-client-key".into(), key]);
         }
         let log = self.scene.stage.path(&format!("go-{name}.log"));
-        GoAgent { args, log, child: None }
+        Process::new(args, log)
     }
 }
 
@@ -155,48 +122,4 @@ impl GoScene {
         let text = String::from_utf8(out.stdout).unwrap();
         text.split_once('=').unwrap().1.trim().replace(':', "")
     }
-}
-
-/// A CA, and a certificate of it for an agent, as files.
-fn certificate(dir: &Path, name: &str) {
-    let key = KeyPair::generate().unwrap();
-    let ca = authority().self_signed(&key).unwrap();
-    std::fs::write(dir.join("ca.crt"), ca.pem()).unwrap();
-    std::fs::write(dir.join("ca.key"), key.serialize_pem()).unwrap();
-    std::fs::write(dir.join("ca.pem"), ca.pem() + &key.serialize_pem()).unwrap();
-    leaf(dir, name);
-}
-
-fn authority() -> CertificateParams {
-    let mut params = CertificateParams::new(vec![]).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![rcgen::KeyUsagePurpose::KeyCertSign, rcgen::KeyUsagePurpose::CrlSign];
-    params.distinguished_name.push(DnType::CommonName, "argocd-agent-ca");
-    params
-}
-
-/// A certificate of that CA for an agent, unless it has one.
-fn leaf(dir: &Path, name: &str) {
-    let file = |kind: &str| dir.join(format!("{name}.{kind}"));
-    if file("crt").exists() {
-        return;
-    }
-    let ca = KeyPair::from_pem(&std::fs::read_to_string(dir.join("ca.key")).unwrap()).unwrap();
-    let issuer = Issuer::new(authority(), ca);
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-    params.distinguished_name = rcgen::DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, name);
-    let leaf = params.signed_by(&key, &issuer).unwrap();
-    std::fs::write(file("crt"), leaf.pem()).unwrap();
-    std::fs::write(file("key"), key.serialize_pem()).unwrap();
-}
-
-/// A port that is free; argocd-agent takes none above 32767.
-fn free_port() -> String {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = 12_000 + u16::try_from(std::process::id() % 7_000).unwrap();
-    let mut ports = (0..).map(|_| first + NEXT.fetch_add(1, Ordering::Relaxed));
-    ports.find(|port| TcpListener::bind(("0.0.0.0", *port)).is_ok()).unwrap().to_string()
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use bowline_kube::{Cluster, Kind};
 use bowline_resources::simulated::Look;
 use bowline_resources::{
-    Desired, Object, ObjectKey, Observed, OperationRequest, Owner, Site, argocd,
+    Desired, LabelSelector, Object, ObjectKey, Observed, OperationRequest, Owner, Site, argocd,
 };
 use bowline_types::{Rev, Wall};
 use parking_lot::Mutex;
@@ -36,14 +36,20 @@ pub struct KubernetesOptions {
     pub cluster: bowline_kube::Options,
     /// The agent's own namespace there: that of its Argo CD.
     pub namespace: String,
-    /// Further namespaces with objects of the agent's; `*`: all.
+    /// Further namespaces with objects of the agent's, as names or patterns; `*`: all.
     pub namespaces: Vec<String>,
+    /// Whether a namespace that is wanted and missing is made, if it is one of the agent's.
+    pub create_namespaces: bool,
+    /// What the agent has to do with must bear these labels.
+    pub labels: LabelSelector,
     /// The kinds it has to do with.
     pub kinds: Vec<Watched>,
     /// What becomes of objects that are there already and were made by nobody we know.
     pub adoption: Adoption,
     /// What becomes of objects that were made from another source of the same name.
     pub mismatch: Mismatch,
+    /// What becomes of the last operation of an Application that somebody deleted here.
+    pub recreation: Recreation,
 }
 
 /// A kind that an agent has to do with.
@@ -81,6 +87,19 @@ pub enum Mismatch {
     Upsert,
 }
 
+/// What becomes of the last operation of an Application that somebody deleted on a managed agent's
+/// cluster, when it is made again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recreation {
+    /// Nothing: it is made without a status, and Argo CD does as its sync policy says.
+    #[default]
+    Ignore,
+    /// The control plane is told that there was none.
+    ClearStatus,
+    /// It is asked for once more.
+    Resync,
+}
+
 impl KubernetesOptions {
     /// The usual: Argo CD's kinds in its own namespace.
     pub fn new(cluster: bowline_kube::Options) -> Self {
@@ -88,9 +107,12 @@ impl KubernetesOptions {
             cluster,
             namespace: "argocd".into(),
             namespaces: vec![],
+            create_namespaces: false,
+            labels: LabelSelector::default(),
             kinds: Watched::of_argocd(),
             adoption: Adoption::default(),
             mismatch: Mismatch::default(),
+            recreation: Recreation::default(),
         }
     }
 }

@@ -35,5 +35,5 @@ pub use api::Code;
 pub use applier::{Applier, BoxFuture, Held, Sink, Task};
 pub use embedded::Embedded;
 pub use error::Error;
-pub use kubernetes::{Adoption, KubernetesOptions, Mismatch, Watched};
+pub use kubernetes::{Adoption, KubernetesOptions, Mismatch, Recreation, Watched};
 pub use options::AgentOptions;

@@ -2,15 +2,15 @@
 //! shelves on their behalf, under its own name.
 
 mod admit;
+mod options;
 mod reports;
 mod session;
 mod speech;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use bowline_argocd::auth::{self, Users};
-use bowline_argocd::claims::{KeyError, Signer};
+use bowline_argocd::claims::Signer;
 use bowline_identity::files;
 use bowline_resources::{ObjectKey, Operation};
 use bowline_sync::{Plan, Recovery};
@@ -19,41 +19,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+pub use options::{CertificateRule, DialectError, DialectOptions, Newcomers, TokenKey};
 pub(crate) use session::run;
-
-/// How agents of argocd-agent are let in.
-#[derive(Clone, Debug)]
-pub struct DialectOptions {
-    /// How they say who they are: as argocd-agent's `--auth`.
-    pub auth: String,
-    /// The namespace of Argo CD, as they are told.
-    pub namespace: String,
-    /// The key that signs their tokens, RSA as PEM; none: one is made and kept.
-    pub key: Option<PathBuf>,
-}
-
-/// Why the dialect cannot be spoken.
-#[derive(Debug, thiserror::Error)]
-pub enum DialectError {
-    /// The method is not one.
-    #[error("the way in which argocd-agent's agents authenticate")]
-    Auth(#[from] auth::Error),
-    /// The key cannot be used.
-    #[error("the key that signs the tokens of argocd-agent's agents")]
-    Key(#[from] KeyError),
-    /// A file cannot be read or written.
-    #[error("using {}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The key cannot be kept.
-    #[error("keeping the key that signs the tokens of argocd-agent's agents")]
-    Keep(#[from] files::Error),
-}
 
 /// What the hub needs to speak with agents of argocd-agent.
 pub(crate) struct Dialect {
@@ -82,8 +49,9 @@ impl Dialect {
             _ => Users::default(),
         };
         let pem = match &options.key {
-            Some(path) => read(path)?,
-            None => kept_key(&data.join("pki").join("argocd-agent-jwt.pem"))?,
+            TokenKey::File(path) => read(path)?,
+            TokenKey::Kept => kept_key(&data.join("pki").join("argocd-agent-jwt.pem"))?,
+            TokenKey::Secret(name) => return Err(DialectError::NoCluster(name.clone())),
         };
         let (signer, namespace) = (Signer::from_pem(&pem)?, options.namespace.clone());
         Ok(Self { method, users, signer, namespace })

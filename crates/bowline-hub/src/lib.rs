@@ -29,8 +29,8 @@ mod state;
 mod views;
 
 pub use api::openapi;
-pub use dialect::{DialectError, DialectOptions};
+pub use dialect::{CertificateRule, DialectError, DialectOptions, Newcomers, TokenKey};
 pub use hub::{Addresses, Hub};
 pub use options::{Error, HubOptions};
-pub use plane::PlaneOptions;
+pub use plane::{ClusterSecrets, ClustersMade, NewNamespaces, PlaneOptions};
 pub use problem::Code;

@@ -8,6 +8,7 @@ mod ask;
 mod intake;
 mod intent;
 mod mirror;
+mod options;
 mod outflow;
 mod watch;
 
@@ -26,27 +27,7 @@ use tokio::sync::Notify;
 use crate::state::State;
 
 pub(crate) use intake::run;
-
-/// How the control-plane cluster is used.
-#[derive(Clone, Debug)]
-pub struct PlaneOptions {
-    /// How the cluster is reached.
-    pub cluster: bowline_kube::Options,
-    /// The namespace of its Argo CD.
-    pub namespace: String,
-    /// How an Application finds its agent.
-    pub mapping: Mapping,
-    /// Makes the namespace of an agent where it is missing.
-    pub create_namespaces: bool,
-}
-
-impl PlaneOptions {
-    /// The usual: Argo CD in its own namespace, an agent's Applications in that of its name.
-    pub fn new(cluster: bowline_kube::Options) -> Self {
-        let (namespace, mapping) = ("argocd".into(), Mapping::default());
-        Self { cluster, namespace, mapping, create_namespaces: true }
-    }
-}
+pub use options::{ClusterSecrets, ClustersMade, NewNamespaces, PlaneOptions};
 
 /// One object at one agent, by its key on the shelf.
 type Pair = (NodeId, ObjectKey);

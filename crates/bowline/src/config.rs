@@ -4,10 +4,14 @@
 //! `--dump-config` can say so. Unknown keys are errors with a suggestion.
 
 mod clusters;
+mod control_plane;
 mod layers;
 mod roles;
 
-pub use clusters::{Adopt, ControlPlane, GoAgents, Kubernetes, Mapping, OnMismatch, Reach};
+pub use clusters::{Adopt, Kubernetes, OnMismatch, OnRecreation, Reach};
+pub use control_plane::{
+    Certificate, ClusterSecrets, ControlPlane, GoAgents, Made, Mapping, Newcomers,
+};
 pub use layers::{Error, Layers, Loaded, Origin, Role};
 pub use roles::{
     Agent, Audit, Hub, KvInterest, Limits, Listen, Log, LogFormat, Otlp, Profile, Telemetry,

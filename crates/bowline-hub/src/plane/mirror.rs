@@ -74,7 +74,7 @@ impl Plane {
         let how = Apply { force: true, ..Apply::default() };
         let applied = self.cluster.apply(&kind, manifest, how).await;
         let now = match applied {
-            Err(Error::NotFound { .. }) if self.options.create_namespaces => {
+            Err(Error::NotFound { .. }) if self.options.new_namespaces.is_some() => {
                 self.make_namespace(agent).await?;
                 self.cluster.apply(&kind, manifest, how).await?
             }

@@ -135,8 +135,9 @@ pub(super) async fn start(
     options.health = settings.health.address();
     options.sans.splice(0..0, settings.san.iter().cloned());
     options.ca = ca;
-    options.plane = settings.control_plane.options();
-    options.dialect = settings.go_agents.options(&settings.control_plane.namespace);
+    options.plane = settings.control_plane.options().map_err(Failure::usage)?;
+    let dialect = settings.go_agents.options(&settings.control_plane.namespace);
+    options.dialect = dialect.map_err(Failure::usage)?;
     options.audit_age = settings.audit.retention.0;
     options.limits.message = size(settings.limits.message);
     options.flow.window = size(settings.limits.in_flight_per_link);

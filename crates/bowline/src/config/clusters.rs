@@ -1,11 +1,10 @@
-//! Which Kubernetes cluster a role works with, and on what of it.
+//! Which Kubernetes cluster an agent works with, and on what of it.
 
 use std::path::PathBuf;
 
-use bowline_agent::{Adoption, KubernetesOptions, Mismatch, Watched};
-use bowline_hub::{DialectOptions, PlaneOptions};
+use bowline_agent::{Adoption, KubernetesOptions, Mismatch, Recreation, Watched};
 use bowline_kube::{Access, Options};
-use bowline_resources::argocd::project::Mapping as Placed;
+use bowline_resources::LabelSelector;
 use serde::{Deserialize, Serialize};
 
 /// How a cluster is reached.
@@ -43,15 +42,17 @@ pub enum OnMismatch {
     Upsert,
 }
 
-/// How an Application finds its agent.
+/// What becomes of the last operation of an Application that somebody deleted on the agent's cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mapping {
-    /// By its namespace, which bears the agent's name.
+#[serde(rename_all = "kebab-case")]
+pub enum OnRecreation {
+    /// Nothing.
     #[default]
-    Namespace,
-    /// By the name of its destination.
-    Destination,
+    Ignore,
+    /// The control plane is told that there was none.
+    ClearStatus,
+    /// It is asked for once more.
+    Resync,
 }
 
 /// The cluster of an agent.
@@ -66,14 +67,20 @@ pub struct Kubernetes {
     pub context: Option<String>,
     /// The agent's own namespace there: that of its Argo CD.
     pub namespace: String,
-    /// Further namespaces with objects of the agent's; `*`: all.
+    /// Further namespaces with objects of the agent's, as names or patterns; `*`: all.
     pub namespaces: Vec<String>,
+    /// Makes a namespace that is wanted and missing, if it is one of those.
+    pub create_namespaces: bool,
+    /// A selector of labels: what does not bear them is none of the agent's business.
+    pub selector: Option<String>,
     /// Kinds beside Argo CD's, `group/Kind`; the core group is `core`.
     pub kinds: Vec<String>,
     /// What becomes of objects that are there already.
     pub adoption: Adopt,
     /// What becomes of objects that were made from another source of the same name.
     pub mismatch: OnMismatch,
+    /// What becomes of the last operation of an Application that somebody deleted here.
+    pub recreation: OnRecreation,
 }
 
 impl Default for Kubernetes {
@@ -84,63 +91,40 @@ impl Default for Kubernetes {
             context: None,
             namespace: "argocd".into(),
             namespaces: vec![],
+            create_namespaces: false,
+            selector: None,
             kinds: vec![],
             adoption: Adopt::default(),
             mismatch: OnMismatch::default(),
+            recreation: OnRecreation::default(),
         }
     }
 }
 
-/// The control-plane cluster of a hub.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct ControlPlane {
-    /// How it is reached; none: what is wanted comes by the hub's API alone.
-    pub reach: Reach,
-    /// The kubeconfig.
-    pub kubeconfig: Option<PathBuf>,
-    /// The context in it.
-    pub context: Option<String>,
-    /// The namespace of its Argo CD.
-    pub namespace: String,
-    /// How an Application finds its agent.
-    pub mapping: Mapping,
-    /// Makes the namespace of an agent where it is missing.
-    pub create_namespaces: bool,
+/// The labels that a setting names.
+pub(super) fn selector(setting: &str, text: Option<&String>) -> Result<LabelSelector, String> {
+    text.map_or(Ok(LabelSelector::default()), |text| {
+        text.parse().map_err(|e| format!("{setting}: {e}"))
+    })
 }
 
-impl Default for ControlPlane {
-    fn default() -> Self {
-        Self {
-            reach: Reach::default(),
-            kubeconfig: None,
-            context: None,
-            namespace: "argocd".into(),
-            mapping: Mapping::default(),
-            create_namespaces: true,
-        }
-    }
+/// Kinds as group and kind; the core group is spelled `core`.
+pub(super) fn kinds(setting: &str, list: &[String]) -> Result<Vec<(String, String)>, String> {
+    let read = |text: &String| {
+        let wrong = || format!("{setting}: {text:?} is not group/Kind, such as apps/Deployment");
+        let (group, kind) = text.split_once('/').ok_or_else(wrong)?;
+        let group = if group == "core" { "" } else { group };
+        Ok((group.to_owned(), kind.to_owned()))
+    };
+    list.iter().map(read).collect()
 }
 
-/// Agents of argocd-agent that the hub speaks with in their own dialect.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct GoAgents {
-    /// How they say who they are, as argocd-agent's `--auth`; none: they are not let in.
-    pub auth: Option<String>,
-    /// A file with the RSA key that signs their tokens; none: one is made and kept.
-    pub key: Option<PathBuf>,
-}
-
-impl GoAgents {
-    /// As the hub takes it; `namespace` is that of Argo CD.
-    pub(crate) fn options(&self, namespace: &str) -> Option<DialectOptions> {
-        let auth = self.auth.clone()?;
-        Some(DialectOptions { auth, namespace: namespace.to_owned(), key: self.key.clone() })
-    }
-}
-
-fn access(reach: Reach, kubeconfig: Option<&PathBuf>, context: Option<&String>) -> Option<Options> {
+/// How a cluster is reached, as the Kubernetes client takes it.
+pub(super) fn access(
+    reach: Reach,
+    kubeconfig: Option<&PathBuf>,
+    context: Option<&String>,
+) -> Option<Options> {
     let access = match reach {
         Reach::None => return None,
         Reach::InCluster => Access::InCluster,
@@ -159,12 +143,10 @@ impl Kubernetes {
         let mut options = KubernetesOptions::new(cluster);
         options.namespace.clone_from(&self.namespace);
         options.namespaces.clone_from(&self.namespaces);
-        for kind in &self.kinds {
-            let wrong =
-                || format!("kubernetes.kinds: {kind:?} is not group/Kind, such as apps/Deployment");
-            let (group, kind) = kind.split_once('/').ok_or_else(wrong)?;
-            let group = if group == "core" { "" } else { group };
-            options.kinds.push(Watched::all(group, kind));
+        options.create_namespaces = self.create_namespaces;
+        options.labels = selector("kubernetes.selector", self.selector.as_ref())?;
+        for (group, kind) in kinds("kubernetes.kinds", &self.kinds)? {
+            options.kinds.push(Watched::all(&group, &kind));
         }
         options.adoption = match self.adoption {
             Adopt::Always => Adoption::Always,
@@ -174,21 +156,11 @@ impl Kubernetes {
             OnMismatch::Recreate => Mismatch::Recreate,
             OnMismatch::Upsert => Mismatch::Upsert,
         };
-        Ok(Some(options))
-    }
-}
-
-impl ControlPlane {
-    /// As the hub takes it; none if there is no such cluster.
-    pub(crate) fn options(&self) -> Option<PlaneOptions> {
-        let cluster = access(self.reach, self.kubeconfig.as_ref(), self.context.as_ref())?;
-        let mut options = PlaneOptions::new(cluster);
-        options.namespace.clone_from(&self.namespace);
-        options.mapping = match self.mapping {
-            Mapping::Namespace => Placed::Namespace,
-            Mapping::Destination => Placed::Destination,
+        options.recreation = match self.recreation {
+            OnRecreation::Ignore => Recreation::Ignore,
+            OnRecreation::ClearStatus => Recreation::ClearStatus,
+            OnRecreation::Resync => Recreation::Resync,
         };
-        options.create_namespaces = self.create_namespaces;
-        Some(options)
+        Ok(Some(options))
     }
 }

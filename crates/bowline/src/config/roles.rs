@@ -9,7 +9,8 @@ use bowline_resources::Mode;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Value, json};
 
-use super::clusters::{ControlPlane, GoAgents, Kubernetes};
+use super::clusters::Kubernetes;
+use super::control_plane::{ControlPlane, GoAgents};
 use super::layers::Role;
 use crate::quantity::{Size, Span};
 
@@ -237,7 +238,7 @@ impl Default for Hub {
 }
 
 impl Role for Hub {
-    const OPEN: &'static [&'static str] = &[];
+    const OPEN: &'static [&'static str] = &["control-plane.namespace-labels"];
     const SECRET: &'static [&'static str] = &[];
 
     fn preset(profile: Profile) -> Value {

@@ -59,11 +59,11 @@ pub(in super::super) const AGENT: &[Flag] = &[
         .does("recreate or upsert"),
     Flag::text("adoption-policy", "ARGOCD_AGENT_ADOPTION_POLICY", "always").does("always or never"),
     Flag::text("label-selector", "ARGOCD_AGENT_LABEL_SELECTOR", "")
-        .nothing("objects are chosen by the principal; what is at the agent is all of them"),
+        .does("only objects with these labels are the agent's business"),
     Flag::on_off("ignore-unmanaged-apps", "ARGOCD_AGENT_IGNORE_UNMANAGED_APPS", "false")
         .nothing("an Application without a source is never part of a resync, and no error"),
     Flag::text("on-application-recreate", "ARGOCD_AGENT_ON_APPLICATION_RECREATE", "ignore")
-        .nothing("what is made again begins without the status of what was deleted"),
+        .does("ignore, clear-status or resync"),
     Flag::text("kubeconfig", "", "").does("the agent's cluster; empty: that of the pod"),
     Flag::text("kubecontext", "", "").does("the context in the kubeconfig"),
     Flag::on_off("enable-resource-proxy", "ARGOCD_AGENT_ENABLE_RESOURCE_PROXY", "true")

@@ -89,6 +89,7 @@ impl Agent {
             store: options.data.join("store"),
             started: wall(),
             stop: stop.clone(),
+            on_cluster: options.kubernetes.is_some(),
         });
         let ports = api::listen(&api, &options, &tasks, &stop).await?;
         info!(name = %identity.name, api = %ports.api, hubs = ?identity.hubs, "agent started");

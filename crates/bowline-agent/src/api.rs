@@ -56,6 +56,8 @@ pub(crate) struct Api {
     pub(crate) store: PathBuf,
     pub(crate) started: Wall,
     pub(crate) stop: CancellationToken,
+    /// Objects live on a Kubernetes cluster, which says itself what is wanted where its word counts.
+    pub(crate) on_cluster: bool,
 }
 
 /// The API, as handlers get it.

@@ -11,7 +11,7 @@ mod there;
 mod watch;
 mod work;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bowline_kube::{Cluster, Kind};
@@ -159,6 +159,10 @@ struct Known {
     there: BTreeMap<ObjectKey, Arc<Object>>,
     applied: BTreeMap<ObjectKey, Applied>,
     troubles: BTreeMap<ObjectKey, Trouble>,
+    /// Applications that somebody else deleted, as they last were: they are made again.
+    lost: BTreeMap<ObjectKey, Arc<Object>>,
+    /// Those that were made again, and of which the hub is told that they have no status.
+    cleared: BTreeSet<ObjectKey>,
 }
 
 /// From which record an object was made what it is.
@@ -195,6 +199,14 @@ impl Kubernetes {
             wake: Arc::default(),
         };
         (kube, todo)
+    }
+
+    /// Whether a namespace is one of the agent's; what belongs to no namespace is everybody's.
+    fn is_ours(&self, namespace: Option<&str>) -> bool {
+        let Some(namespace) = namespace else { return true };
+        let patterns = &self.options.namespaces;
+        namespace == self.site.namespace
+            || patterns.iter().any(|pattern| argocd::glob::matches(pattern, namespace))
     }
 
     /// Whether the hub is told of what the cluster owns of this kind.

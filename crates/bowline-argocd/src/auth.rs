@@ -11,7 +11,7 @@ mod tests;
 mod users;
 
 pub use certificate::{BadCertificate, Certificate};
-pub use pattern::{NameError, Pattern};
+pub use pattern::{NameError, Pattern, Search, SearchError};
 pub use users::{BadLogin, Login, Skipped, Users};
 
 /// The names of the methods, as `AuthRequest.method` has them.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bowline_argocd::auth::Line;
 use bowline_client::api::Outcome;
 use bowline_identity::{PeerCert, TokenError, join, peer_identity};
 use bowline_resources::{Certificate, RosterEntry};
@@ -14,11 +15,14 @@ use bowline_wire::{
 use crate::access::{self, JoinEntry};
 use crate::audit::Deed;
 use crate::clock;
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, Visit};
 use crate::pki::{Pki, Signed};
 use crate::problem::Code;
 use crate::shelves;
 use crate::state::State;
+
+mod plain;
+pub(crate) use plain::Plain;
 
 /// The hub's word on who may connect.
 pub(crate) struct Desk(pub(crate) Arc<State>);
@@ -225,7 +229,10 @@ impl Admission for Desk {
     ) -> BoxFuture<'a, Result<AuthResponse, Refusal>> {
         Box::pin(async move {
             self.counted(match self.foreign(call) {
-                Some(dialect) => dialect.authenticate(&self.0, peer, call, &request),
+                Some(dialect) => {
+                    let visit = Visit { peer, call, line: Line::Tls };
+                    dialect.authenticate(&self.0, &visit, &request).await
+                }
                 None => self.authenticated(peer, &request),
             })
         })
@@ -233,12 +240,12 @@ impl Admission for Desk {
 
     fn refresh<'a>(
         &'a self,
-        _: &'a Peer,
+        peer: &'a Peer,
         token: String,
     ) -> BoxFuture<'a, Result<AuthResponse, Refusal>> {
         // Native agents have nothing to refresh.
         let answer = match &self.0.dialect {
-            Some(dialect) => dialect.refresh(&self.0, &token),
+            Some(dialect) => dialect.refresh(&self.0, peer, Line::Tls, &token),
             None => {
                 let why = "session tokens are not refreshed: authenticate again";
                 Err(no(RefusalCode::Unimplemented, Code::AuthMethod, why))
@@ -254,7 +261,9 @@ impl Admission for Desk {
     ) -> BoxFuture<'a, Result<NodeId, Refusal>> {
         Box::pin(async move {
             self.counted(match self.foreign(call) {
-                Some(dialect) => dialect.subscriber(&self.0, call),
+                Some(dialect) => {
+                    dialect.subscriber(&self.0, &Visit { peer, call, line: Line::Tls })
+                }
                 None => self.subscribed(peer, call),
             })
         })

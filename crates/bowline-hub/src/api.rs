@@ -94,11 +94,13 @@ pub(crate) fn health_router(state: &Arc<State>) -> Router {
         // A node that does not answer is not ready, whatever the flag says.
         let answers = state.handle.with(|_| ());
         let answers = tokio::time::timeout(std::time::Duration::from_secs(2), answers).await;
-        if state.ready.load(Ordering::Acquire) && matches!(answers, Ok(Ok(()))) {
-            (StatusCode::OK, "ready\n")
-        } else {
-            (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
+        if !state.ready.load(Ordering::Acquire) || !matches!(answers, Ok(Ok(()))) {
+            return (StatusCode::SERVICE_UNAVAILABLE, "not ready\n".to_owned());
         }
+        // Agents and the other kinds must not be turned away for one that cannot be listed.
+        let troubles = state.plane.iter().flat_map(|plane| plane.troubles());
+        let troubles = troubles.map(|(kind, why)| format!("control plane: {kind}: {why}\n"));
+        (StatusCode::OK, std::iter::once("ready\n".to_owned()).chain(troubles).collect())
     };
     Router::new()
         .route("/healthz", get(|| async { "ok\n" }))

@@ -2,6 +2,7 @@
 //! shelves on their behalf, under its own name.
 
 mod admit;
+mod keeping;
 mod options;
 mod reports;
 mod session;
@@ -9,7 +10,7 @@ mod speech;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bowline_argocd::auth::{self, Users};
+use bowline_argocd::auth::{self, Line, Users};
 use bowline_argocd::claims::Signer;
 use bowline_identity::files;
 use bowline_resources::{ObjectKey, Operation};
@@ -19,6 +20,12 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use crate::clock;
+use crate::plane::Plane;
+use crate::state::State;
+
+pub(crate) use admit::Visit;
+pub(crate) use keeping::{give_back, kept_for};
 pub use options::{CertificateRule, DialectError, DialectOptions, Newcomers, TokenKey};
 pub(crate) use session::run;
 
@@ -27,17 +34,18 @@ pub(crate) struct Dialect {
     method: auth::Method,
     users: Users,
     signer: Signer,
-    namespace: String,
+    options: DialectOptions,
 }
 
 impl Dialect {
     /// Reads, or makes, what is needed. `data` is the hub's folder.
-    pub(crate) fn open(
+    pub(crate) async fn open(
         options: &DialectOptions,
         data: &std::path::Path,
+        plane: Option<&Plane>,
     ) -> Result<Self, DialectError> {
         let method: auth::Method = options.auth.parse()?;
-        method.check_line(auth::Line::Tls)?;
+        method.check_line(if options.plaintext.is_some() { Line::Plaintext } else { Line::Tls })?;
         let users = match &method {
             auth::Method::UserPass { file } => {
                 let (users, skipped) = Users::parse(&read(file)?);
@@ -51,10 +59,32 @@ impl Dialect {
         let pem = match &options.key {
             TokenKey::File(path) => read(path)?,
             TokenKey::Kept => kept_key(&data.join("pki").join("argocd-agent-jwt.pem"))?,
-            TokenKey::Secret(name) => return Err(DialectError::NoCluster(name.clone())),
+            TokenKey::Secret(name) => match plane {
+                Some(plane) => plane.secret_text(name, "jwt.key").await?,
+                None => return Err(DialectError::NoCluster(name.clone())),
+            },
         };
-        let (signer, namespace) = (Signer::from_pem(&pem)?, options.namespace.clone());
-        Ok(Self { method, users, signer, namespace })
+        Ok(Self { method, users, signer: Signer::from_pem(&pem)?, options: options.clone() })
+    }
+
+    /// A token by which Argo CD may reach an agent through the resource proxy.
+    pub(crate) fn proxy_token(&self, agent: &NodeId) -> Option<String> {
+        self.signer.resource_proxy(agent.as_str(), &admit::fresh(), clock::now()).ok()
+    }
+
+    /// Whether an object of the control plane lists certificates that no longer count.
+    pub(crate) fn is_blocklist(&self, key: &ObjectKey) -> bool {
+        key.kind == "ConfigMap" && self.options.blocklist.as_ref() == Some(&key.name)
+    }
+
+    /// Cuts agents off whose certificate no longer counts.
+    pub(crate) fn enforce(&self, state: &State) {
+        for (agent, fingerprint) in state.foreign.shown() {
+            if self.is_blocked(state, &fingerprint) {
+                tracing::warn!(%agent, "its certificate is on the block list: cut off");
+                state.cut(&agent, "BL-0302: the certificate is on the block list");
+            }
+        }
     }
 }
 
@@ -90,26 +120,47 @@ pub(crate) enum Order {
 
 /// The sessions that are up, by agent.
 #[derive(Debug, Default)]
-pub(crate) struct Sessions(Mutex<BTreeMap<NodeId, (u64, mpsc::UnboundedSender<Order>)>>);
+pub(crate) struct Sessions {
+    up: Mutex<BTreeMap<NodeId, (u64, mpsc::UnboundedSender<Order>)>>,
+    /// The certificates that agents showed when they last subscribed, as block lists name them.
+    shown: Mutex<BTreeMap<NodeId, String>>,
+}
 
 impl Sessions {
     /// A new session takes the place of an older one.
     fn begin(&self, agent: &NodeId, number: u64) -> mpsc::UnboundedReceiver<Order> {
         let (orders, todo) = mpsc::unbounded_channel();
-        self.0.lock().insert(agent.clone(), (number, orders));
+        self.up.lock().insert(agent.clone(), (number, orders));
         todo
     }
 
     fn end(&self, agent: &NodeId, number: u64) {
-        let mut sessions = self.0.lock();
+        let mut sessions = self.up.lock();
         if sessions.get(agent).is_some_and(|(n, _)| *n == number) {
             sessions.remove(agent);
         }
     }
 
+    /// Ends the session of an agent: it finds that nobody tells it anything any more.
+    fn stop(&self, agent: &NodeId) {
+        self.up.lock().remove(agent);
+    }
+
+    fn note_shown(&self, agent: &NodeId, fingerprint: Option<String>) {
+        let mut shown = self.shown.lock();
+        match fingerprint {
+            Some(fingerprint) => drop(shown.insert(agent.clone(), fingerprint)),
+            None => drop(shown.remove(agent)),
+        }
+    }
+
+    fn shown(&self) -> Vec<(NodeId, String)> {
+        self.shown.lock().iter().map(|(agent, print)| (agent.clone(), print.clone())).collect()
+    }
+
     /// Tells the session of an agent, if there is one.
     pub(crate) fn tell(&self, agent: &NodeId, order: impl FnOnce() -> Order) -> bool {
-        let sessions = self.0.lock();
+        let sessions = self.up.lock();
         sessions.get(agent).is_some_and(|(_, orders)| orders.send(order()).is_ok())
     }
 }

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{self, TokenEntry};
-use crate::admission::Desk;
+use crate::admission::{Desk, Plain};
 use crate::audit::{self, Auditor, Deed};
 use crate::contacts::{self, Contacts};
 use crate::dialect::{Dialect, Sessions};
@@ -44,6 +44,8 @@ const STRIPES: usize = 1024;
 pub struct Addresses {
     /// Agents.
     pub agents: SocketAddr,
+    /// Agents of argocd-agent, without TLS.
+    pub plaintext: Option<SocketAddr>,
     /// The API, HTTPS.
     pub api: SocketAddr,
     /// `/metrics`.
@@ -81,8 +83,12 @@ impl Hub {
             Some(plane) => Some(Plane::open(plane).await?),
             None => None,
         };
+        let plaintext = options.dialect.as_ref().and_then(|d| d.plaintext);
         let dialect = match &options.dialect {
-            Some(dialect) => Some(Arc::new(Dialect::open(dialect, &options.data)?)),
+            Some(dialect) => {
+                let opened = Dialect::open(dialect, &options.data, plane.as_deref()).await?;
+                Some(Arc::new(opened))
+            }
             None => None,
         };
         let foreign = Arc::new(Sessions::default());
@@ -108,7 +114,7 @@ impl Hub {
             views,
             pki,
             metrics: HubMetrics::default(),
-            server: OnceLock::new(),
+            servers: OnceLock::new(),
             data: options.data.clone(),
             advertise: OnceLock::new(),
             started: now,
@@ -129,11 +135,18 @@ impl Hub {
             handle,
         });
         let first_token = prepare(&state, options.new_admin).await?;
-        let mut server = ServerOptions::new(Arc::new(Desk(state.clone())));
-        server.tls = Some(state.pki.agents_tls());
-        (server.limits, server.keepalive) = (options.limits, options.keepalive);
-        let server = Server::bind(options.agents, server)?;
+        let (limits, keepalive) = (options.limits, options.keepalive);
+        let bind = |at, admission, tls| {
+            let mut server = ServerOptions::new(admission);
+            (server.limits, server.keepalive, server.tls) = (limits.clone(), keepalive, tls);
+            Server::bind(at, server)
+        };
+        let tls = Some(state.pki.agents_tls());
+        let server = bind(options.agents, Arc::new(Desk(state.clone())), tls)?;
+        let plain = plaintext.map(|at| bind(at, Arc::new(Plain(Desk(state.clone()))), None));
+        let plain = plain.transpose()?;
         let agents = server.local_addr;
+        let plaintext = plain.as_ref().map(|p| p.local_addr);
         let advertise = if options.advertise.is_empty() {
             let host = options.sans.first().map_or("localhost", String::as_str);
             vec![format!("{}:{}", bracketed(host), agents.port())]
@@ -141,9 +154,12 @@ impl Hub {
             options.advertise
         };
         // Set once, here.
-        let _first = (state.server.set(server.handle()), state.advertise.set(advertise));
+        let handles = [&server].into_iter().chain(&plain).map(Server::handle).collect();
+        let _first = (state.servers.set(handles), state.advertise.set(advertise));
         let mut background = JoinSet::new();
-        background.spawn(accept(state.clone(), server));
+        for server in [server].into_iter().chain(plain) {
+            background.spawn(accept(state.clone(), server));
+        }
         background.spawn(settle::run(state.clone(), todo));
         background.spawn(settle::upkeep(state.clone()));
         background.spawn(contacts::keep(state.clone()));
@@ -153,7 +169,13 @@ impl Hub {
         let (handle, views) = (state.handle.clone(), state.views.clone());
         background.spawn(audit::retain(handle, views, options.audit_age, options.audit_entries));
         let mut hub = Self {
-            addresses: Addresses { agents, api: options.api, metrics: None, health: None },
+            addresses: Addresses {
+                agents,
+                plaintext,
+                api: options.api,
+                metrics: None,
+                health: None,
+            },
             first_token,
             _ending: state.ending.clone().drop_guard(),
             state,
@@ -238,11 +260,8 @@ impl Hub {
         self.state.ending.cancel();
         // While links are up it is known how far agents are.
         self.state.contacts.look(&self.state).await;
-        let agents = async {
-            if let Some(server) = self.state.server.get() {
-                ServerHandle::drain(server, GRACE).await;
-            }
-        };
+        let servers = self.state.servers.get().into_iter().flatten();
+        let agents = join_all(servers.map(|server| ServerHandle::drain(server, GRACE)));
         let ports = join_all(self.ports.into_iter().map(|port| port.drain(GRACE)));
         tokio::join!(agents, ports);
         drop(self.background);
@@ -340,8 +359,19 @@ async fn accept(state: Arc<State>, mut server: Server) {
                     link.handle.cut("BL-0302: revoked");
                     continue;
                 }
-                let handle = state.handle.clone();
-                tokio::spawn(async move { handle.attach(link).await });
+                if let Some(plane) = &state.plane {
+                    plane.met(&link.peer);
+                }
+                let state = state.clone();
+                tokio::spawn(async move {
+                    match dialect::give_back(&state, &link.peer).await {
+                        Ok(()) => state.handle.attach(link).await,
+                        Err(error) => {
+                            tracing::warn!(agent = %link.peer, %error, "a native agent must wait");
+                            link.handle.go_away();
+                        }
+                    }
+                });
             }
             Incoming::Foreign(link) => {
                 tokio::spawn(dialect::run(state.clone(), *link));

@@ -34,5 +34,5 @@ pub use dialect::{CertificateRule, DialectError, DialectOptions, Newcomers, Toke
 pub use hub::{Addresses, Hub};
 pub use options::{Error, HubOptions};
 pub use outside::Outside;
-pub use plane::{ClusterSecrets, ClustersMade, NewNamespaces, PlaneOptions};
+pub use plane::{ClusterSecrets, ClustersMade, NewNamespaces, PlaneError, PlaneOptions};
 pub use problem::Code;

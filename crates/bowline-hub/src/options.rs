@@ -8,7 +8,7 @@ use bowline_wire::{Keepalive, Limits};
 
 use crate::dialect::{DialectError, DialectOptions};
 use crate::outside::Outside;
-use crate::plane::PlaneOptions;
+use crate::plane::{PlaneError, PlaneOptions};
 
 /// How a hub is set up. Ports may be 0.
 pub struct HubOptions {
@@ -152,9 +152,9 @@ pub enum Error {
     /// The node ended, or refused a write that the hub needs to start.
     #[error("writing what the hub needs to start")]
     Node(#[from] bowline_drive::Error),
-    /// The control plane's credentials cannot be used.
-    #[error("reaching the control-plane cluster")]
-    Plane(#[from] bowline_kube::Error),
+    /// The control plane cannot be used.
+    #[error("using the control plane")]
+    Plane(#[from] PlaneError),
     /// The dialect of argocd-agent cannot be spoken.
     #[error("letting agents of argocd-agent in")]
     Dialect(#[from] DialectError),

@@ -5,17 +5,23 @@
 //! object, what must be written on the shelf (`intake`), and what on the cluster (`outflow`)?
 
 mod ask;
+mod clusters;
+mod held;
+mod identity;
 mod intake;
 mod intent;
+mod kinds;
 mod mirror;
 mod options;
 mod outflow;
+mod turned;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use bowline_argocd::auth::Search;
 use bowline_kube::{Cluster, Kind};
 use bowline_resources::argocd::project::Mapping;
 use bowline_resources::argocd::{GPG_KEYS, GROUP};
@@ -25,9 +31,10 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::state::State;
+use kinds::{Taken, Told};
 
 pub(crate) use intake::run;
-pub use options::{ClusterSecrets, ClustersMade, NewNamespaces, PlaneOptions};
+pub use options::{ClusterSecrets, ClustersMade, NewNamespaces, PlaneError, PlaneOptions};
 
 /// One object at one agent, by its key on the shelf.
 type Pair = (NodeId, ObjectKey);
@@ -41,6 +48,8 @@ struct Dirty {
     pairs: BTreeSet<Pair>,
     /// All that has to do with these agents.
     agents: BTreeSet<NodeId>,
+    /// All there is.
+    all: bool,
 }
 
 /// Where news for the plane is left.
@@ -65,6 +74,12 @@ impl Inbox {
     /// Whose word counts for this agent's objects may have changed.
     pub(crate) fn agents(&self, names: impl IntoIterator<Item = NodeId>) {
         self.dirty.lock().agents.extend(names);
+        self.wake.notify_one();
+    }
+
+    /// Everything may have changed.
+    fn everything(&self) {
+        self.dirty.lock().all = true;
         self.wake.notify_one();
     }
 
@@ -96,6 +111,11 @@ impl Inbox {
 pub(crate) struct Plane {
     cluster: Cluster,
     options: PlaneOptions,
+    /// Names that a namespace may be made under.
+    new_names: Option<Search>,
+    taken: Vec<Taken>,
+    /// What copies say that they are from.
+    uid: OnceLock<String>,
     inbox: Arc<Inbox>,
     known: Mutex<Known>,
     asked: Mutex<BTreeSet<(Pair, bowline_resources::Operation)>>,
@@ -106,8 +126,10 @@ struct Known {
     there: BTreeMap<ObjectKey, Arc<Object>>,
     /// Agents that an Application was wanted at, where its destination says so.
     placed: BTreeMap<ObjectKey, BTreeSet<NodeId>>,
-    /// Kinds of which all has been told.
-    listed: BTreeSet<&'static str>,
+    /// How far the kinds that are taken have been told, in their order.
+    told: Vec<Told>,
+    /// Agents that have connected.
+    met: BTreeSet<NodeId>,
     /// Agents whose shelf has all that the cluster wants of them.
     sealed: BTreeSet<NodeId>,
     /// What the cluster lacked of an agent's when all of it was looked at, where that was more than
@@ -115,23 +137,21 @@ struct Known {
     held: BTreeMap<NodeId, BTreeSet<ObjectKey>>,
 }
 
-/// The kinds that are taken from the cluster, and whether only from Argo CD's own namespace.
-const KINDS: [(&str, &str, bool, Option<&str>); 4] = [
-    (GROUP, "Application", false, None),
-    (GROUP, "AppProject", true, None),
-    ("", "Secret", true, Some("argocd.argoproj.io/secret-type in (repository,repo-creds)")),
-    ("", "ConfigMap", true, None),
-];
-
 impl Plane {
     /// Reads the credentials; a cluster that is not there yet is waited for later.
-    pub(crate) async fn open(options: PlaneOptions) -> Result<Arc<Self>, bowline_kube::Error> {
-        let cluster = Cluster::connect(options.cluster.clone()).await?;
+    pub(crate) async fn open(options: PlaneOptions) -> Result<Arc<Self>, PlaneError> {
+        let pattern = options.new_namespaces.as_ref().and_then(|n| n.pattern.as_deref());
+        let new_names = pattern.map(str::parse).transpose().map_err(PlaneError::Pattern)?;
+        let taken = kinds::taken(&options.kinds);
+        let known = Known { told: vec![Told::default(); taken.len()], ..Known::default() };
         Ok(Arc::new(Self {
-            cluster,
+            cluster: Cluster::connect(options.cluster.clone()).await?,
             options,
+            new_names,
+            taken,
+            uid: OnceLock::new(),
             inbox: Arc::default(),
-            known: Mutex::default(),
+            known: Mutex::new(known),
             asked: Mutex::default(),
         }))
     }
@@ -149,8 +169,19 @@ impl Plane {
             (GROUP, "Application") => true,
             (GROUP, "AppProject") | ("", "Secret") => home,
             ("", "ConfigMap") => home && key.name == GPG_KEYS,
-            _ => false,
+            _ => home && self.is_more(key),
         }
+    }
+
+    /// Whether a kind is taken beside those of Argo CD.
+    fn is_more(&self, key: &ObjectKey) -> bool {
+        self.options.kinds.iter().any(|(group, kind)| *group == key.group && *kind == key.kind)
+    }
+
+    /// A ConfigMap of Argo CD's namespace.
+    pub(crate) fn config_map(&self, name: &str) -> Option<Arc<Object>> {
+        let (namespace, name) = (Some(self.options.namespace.clone()), name.to_owned());
+        self.there(&ObjectKey { group: String::new(), kind: "ConfigMap".into(), namespace, name })
     }
 
     /// Whether an object at an agent has a source on the cluster.
@@ -182,10 +213,6 @@ impl Plane {
         newer
     }
 
-    fn is_listed(&self) -> bool {
-        self.known.lock().listed.len() == KINDS.len()
-    }
-
     /// The pairs that a change of an object of the cluster is about.
     fn pairs_of(&self, state: &State, key: &ObjectKey) -> Vec<Pair> {
         let own = key.namespace.as_deref() == Some(self.options.namespace.as_str());
@@ -193,6 +220,11 @@ impl Plane {
             let namespace = Some(agent.to_string());
             (agent.clone(), ObjectKey { namespace, name: name.to_owned(), ..key.clone() })
         };
+        if self.is_more(key) {
+            let agent = key.namespace.as_deref().and_then(|n| NodeId::new(n).ok());
+            let agent = agent.filter(|a| state.views.roster.entry(a).is_some());
+            return agent.map(|agent| (agent, key.clone())).into_iter().collect();
+        }
         if key.kind == "Application" {
             return self
                 .agents_of(state, key)
@@ -255,7 +287,8 @@ impl Plane {
     /// Where the source of an object on an agent's shelf is on the cluster.
     fn source_key(&self, agent: &NodeId, key: &ObjectKey) -> ObjectKey {
         let home = key.namespace.as_deref() == Some(agent.as_str());
-        let elsewhere = key.kind != "Application" || self.options.mapping == Mapping::Destination;
+        let placed = key.kind == "Application" && self.options.mapping == Mapping::Namespace;
+        let elsewhere = !placed && !self.is_more(key);
         match home && elsewhere {
             true => ObjectKey { namespace: Some(self.options.namespace.clone()), ..key.clone() },
             false => key.clone(),

@@ -8,7 +8,7 @@ use bowline_resources::{
     Desired, Filled, Mode, ObjectKey, Owner, RosterEntry, Settled, desired_shelf,
 };
 use bowline_sync::Node;
-use bowline_types::{Body, Guard, Interest, Item, Key, NodeId, Rev};
+use bowline_types::{Body, Guard, Interest, Item, Key, NodeId, Rev, ShelfId};
 
 use crate::access::{self, NextStep, RotationEntry};
 use crate::audit::Deed;
@@ -164,19 +164,27 @@ async fn fill(
     agent: &NodeId,
     missing: Vec<(Key, Option<Body>)>,
 ) -> Result<(), bowline_drive::Error> {
-    let shelf = desired_shelf(agent, Owner::Hub);
+    let items = missing.into_iter().map(|(key, body)| Item { key, body });
+    write_all(state, &desired_shelf(agent, Owner::Hub), items).await
+}
+
+/// Writes to a shelf of the hub's in as many commits as it takes.
+pub(crate) async fn write_all(
+    state: &State,
+    shelf: &ShelfId,
+    all: impl Iterator<Item = Item>,
+) -> Result<(), bowline_drive::Error> {
     let (mut items, mut bytes) = (vec![], 0);
-    for (key, body) in missing {
-        let item = Item { key, body };
+    for item in all {
         if items.len() == CHUNK || (bytes + item.weight() > CHUNK_BYTES && !items.is_empty()) {
-            state.handle.write(&shelf, vec![], std::mem::take(&mut items)).await?;
+            state.handle.write(shelf, vec![], std::mem::take(&mut items)).await?;
             bytes = 0;
         }
         bytes += item.weight();
         items.push(item);
     }
     if !items.is_empty() {
-        state.handle.write(&shelf, vec![], items).await?;
+        state.handle.write(shelf, vec![], items).await?;
     }
     Ok(())
 }

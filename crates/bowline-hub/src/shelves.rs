@@ -52,6 +52,11 @@ pub(crate) fn copied(entry: &RosterEntry) -> Vec<ShelfId> {
     shelves
 }
 
+/// The shelves that a native agent owns and the hub may copy.
+pub(crate) fn owned(agent: &NodeId) -> [ShelfId; 2] {
+    [observed_shelf(agent), desired_shelf(agent, Owner::Agent)]
+}
+
 /// Whether the agent's own `desired` counts for anything, now or soon.
 pub(crate) fn agent_writes(entry: &RosterEntry) -> bool {
     entry.mode == Mode::Autonomous

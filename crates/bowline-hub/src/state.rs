@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bowline_drive::Handle;
 use bowline_resources::{
-    OperationRequest, Owner, RosterEntry, desired_shelf, observed_shelf, roster_shelf,
+    OperationRequest, Owner, RosterEntry, Speaks, desired_shelf, roster_shelf,
 };
 use bowline_types::{Guard, Interest, Item, NodeId, Rev, Wall};
 use bowline_wire::ServerHandle;
@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use crate::access::{self, RevokedEntry};
 use crate::audit::Auditor;
 use crate::contacts::Contacts;
-use crate::dialect::{Dialect, Order, Sessions};
+use crate::dialect::{self, Dialect, Order, Sessions};
 use crate::handover::Handovers;
 use crate::metrics::HubMetrics;
 use crate::pace::Pace;
@@ -31,8 +31,8 @@ pub(crate) struct State {
     pub(crate) pki: Pki,
     pub(crate) audit: Auditor,
     pub(crate) metrics: HubMetrics,
-    /// The agents' port, once it listens.
-    pub(crate) server: OnceLock<ServerHandle>,
+    /// The agents' ports, once they listen.
+    pub(crate) servers: OnceLock<Vec<ServerHandle>>,
     pub(crate) data: std::path::PathBuf,
     /// Where join tokens say that the hub is, once its port is known.
     pub(crate) advertise: OnceLock<Vec<String>>,
@@ -65,8 +65,20 @@ impl State {
     pub(crate) fn follow(&self, entry: &RosterEntry) {
         let plan = shelves::desired_plan(self.plane.is_some());
         self.handle.open(desired_shelf(&entry.name, Owner::Hub), plan);
-        for shelf in shelves::copied(entry) {
-            self.handle.interest(shelf, Interest::all());
+        match entry.speaks {
+            Speaks::Native => {
+                for shelf in shelves::copied(entry) {
+                    self.handle.interest(shelf, Interest::all());
+                }
+            }
+            Speaks::ArgocdAgent => {
+                for (shelf, plan) in dialect::kept_for(&entry.name) {
+                    self.handle.open(shelf, plan);
+                }
+                for shelf in shelves::owned(&entry.name) {
+                    self.handle.interest(shelf, Interest::none());
+                }
+            }
         }
     }
 
@@ -85,6 +97,9 @@ impl State {
             // what nobody opened is not removed from the disk.
             let plan = shelves::desired_plan(self.plane.is_some());
             self.handle.open(desired_shelf(&entry.name, Owner::Hub), plan);
+            for (shelf, plan) in dialect::kept_for(&entry.name) {
+                self.handle.open(shelf, plan);
+            }
             self.unfollow(&entry.name);
             self.handle.with(|_| ()).await?;
             self.views.fleet.forget(&entry.name);
@@ -114,7 +129,7 @@ impl State {
 
     /// Cuts the links of a node.
     pub(crate) fn cut(&self, node: &NodeId, why: &str) {
-        if let Some(server) = self.server.get() {
+        for server in self.servers.get().into_iter().flatten() {
             server.cut(node, why);
         }
         // A link that the node's thread already has is known to the views.
@@ -125,12 +140,10 @@ impl State {
 
     /// Forgets what belongs to an agent that left the roster.
     pub(crate) fn unfollow(&self, node: &NodeId) {
-        let shelves = [
-            desired_shelf(node, Owner::Hub),
-            desired_shelf(node, Owner::Agent),
-            observed_shelf(node),
-        ];
-        shelves.into_iter().for_each(|shelf| self.handle.remove(shelf));
+        let kept = dialect::kept_for(node).map(|(shelf, _)| shelf);
+        let all = [desired_shelf(node, Owner::Hub)];
+        let all = all.into_iter().chain(shelves::owned(node)).chain(kept);
+        all.for_each(|shelf| self.handle.remove(shelf));
         self.handle.regate();
     }
 

@@ -27,8 +27,8 @@ pub use observed::{Health, Observed, Of, Sync};
 pub use operation::{Operation, OperationRequest, OperationState, Phase};
 pub use patch::merge_patch;
 pub use roster::{
-    Certificate, Filled, Mode, Owner, RosterEntry, Rule, Settled, desired_shelf, observed_shelf,
-    roster_shelf,
+    Certificate, Filled, Mode, Owner, RosterEntry, Rule, Settled, Speaks, desired_shelf,
+    observed_shelf, roster_shelf,
 };
 pub use selector::{FieldSelector, LabelSelector, SelectorError, Subject};
 pub use site::{Hold, Site, extras, is_settled};

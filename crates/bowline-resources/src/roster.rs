@@ -86,6 +86,24 @@ impl Rule {
     }
 }
 
+/// What an agent speaks with its hub.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Speaks {
+    /// Bowline's own protocol: it owns its shelves.
+    #[default]
+    Native,
+    /// The dialect of argocd-agent: the hub keeps its shelves for it.
+    ArgocdAgent,
+}
+
+impl Speaks {
+    /// Whether it is our own protocol.
+    pub fn is_native(&self) -> bool {
+        *self == Self::Native
+    }
+}
+
 /// The certificate that an agent holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -110,6 +128,9 @@ pub struct RosterEntry {
     /// Exceptions by namespace and kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<Rule>,
+    /// What it spoke when it was last here.
+    #[serde(default, skip_serializing_if = "Speaks::is_native")]
+    pub speaks: Speaks,
     /// Marks to select by.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
@@ -165,6 +186,7 @@ impl RosterEntry {
             mode,
             changing: None,
             rules: vec![],
+            speaks: Speaks::default(),
             labels: BTreeMap::new(),
             created,
             head_key: vec![],

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use bowline_types::NodeId;
 use rustls_pki_types::CertificateDer;
 
-use crate::Refusal;
+use crate::{Refusal, Transport};
 
 /// A future that a trait object can return.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -30,6 +30,8 @@ pub struct Call {
     pub protocol: Option<u32>,
     /// The rest of the metadata that is text.
     pub metadata: BTreeMap<String, String>,
+    /// How it came.
+    pub transport: Transport,
 }
 
 /// An agent says who it is.

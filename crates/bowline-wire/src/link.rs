@@ -56,9 +56,10 @@ pub struct Link {
 }
 
 /// How bytes travel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// gRPC over HTTP/2.
+    #[default]
     Http2,
     /// gRPC frames in a WebSocket over HTTP/1.1.
     WebSocket,

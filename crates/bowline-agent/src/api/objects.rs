@@ -290,6 +290,13 @@ impl Api {
                 let hint = "write it there (leave out --at-agent), or make the agent autonomous";
                 return Err(Code::HubOwns.because(detail).hint(hint));
             }
+            // Objects of such an agent are those of its cluster: the next look there would undo this.
+            if self.on_cluster {
+                let detail = format!("{key} at {} is written on its cluster", self.shelves.me);
+                let hint = "write it there, with kubectl, Git or Argo CD; or make the agent managed \
+                            and write it at the hub";
+                return Err(Code::ClusterOwns.because(detail).hint(hint));
+            }
             // The hub takes over what it has seen here; what is written now it would not see.
             let leaving = state.roster.as_ref().and_then(|r| r.changing) == Some(Mode::Managed);
             if leaving {

@@ -18,6 +18,7 @@ bowline_client::problems! {
     NoShelf = "BL-1113", 404, "there is no such shelf";
     HubOwns = "BL-1120", 409, "the hub owns that object";
     ModeChanging = "BL-1121", 409, "the agent's mode is changing";
+    ClusterOwns = "BL-1122", 409, "the cluster owns that object";
     Conflict = "BL-1130", 409, "it is not as expected";
     Exists = "BL-1131", 409, "it is there already";
     Deleting = "BL-1132", 409, "the object is being deleted";

@@ -5,7 +5,7 @@ use bowline_resources::{
     Desired, Health, Hold, Object, Observed, Of, Owner, Sync, argocd, is_settled,
 };
 use bowline_types::{Rev, Wall};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Kubernetes;
 use super::operate::follow;
@@ -22,10 +22,14 @@ impl Kubernetes {
         let key = desired.object.key();
         let of = Of { uid: desired.uid.clone(), rev };
         // The world is locked by whoever asks: whose the object is, is known from applying it.
-        let (there, trouble, own) = {
-            let known = self.known.lock();
+        let (there, trouble, own, cleared) = {
+            let mut known = self.known.lock();
             let own = known.applied.get(&key).is_some_and(|a| a.from == Owner::Agent);
-            (known.there.get(&key).cloned(), known.troubles.get(&key).cloned(), own)
+            let there = known.there.get(&key).cloned();
+            if there.as_ref().is_some_and(|there| there.status.is_some()) {
+                known.cleared.remove(&key);
+            }
+            (there, known.troubles.get(&key).cloned(), own, known.cleared.contains(&key))
         };
         let before = before.filter(|b| b.of.uid == of.uid);
         let mut observed = Observed::new(of, now);
@@ -39,7 +43,8 @@ impl Kubernetes {
             Some(there) => {
                 let settled = own || self.is_as_wanted(desired, there);
                 observed.sync = if settled { Sync::Synced } else { Sync::OutOfSync };
-                observed.status = there.status.clone().unwrap_or(Value::Null);
+                let none = if cleared { Value::Object(Map::new()) } else { Value::Null };
+                observed.status = there.status.clone().unwrap_or(none);
                 observed.health = health(there);
                 if let Some(operation) = &mut observed.operation {
                     *operation = follow(operation, there, now);

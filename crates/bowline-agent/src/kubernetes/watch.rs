@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_kube::{Heard, Scope};
-use bowline_resources::{ObjectKey, argocd};
+use bowline_resources::{ObjectKey, Owner, argocd};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -37,7 +37,8 @@ impl Kubernetes {
     }
 
     fn scope(&self) -> Scope {
-        if self.options.namespaces.iter().any(|n| n == "*") {
+        // A pattern may come to match a namespace that is not there yet.
+        if self.options.namespaces.iter().any(|n| n.contains(['*', '?', '[', '{'])) {
             return Scope::Cluster;
         }
         let mut all: BTreeSet<_> = self.options.namespaces.iter().cloned().collect();
@@ -62,11 +63,13 @@ impl Kubernetes {
                     Heard::Put(object) => {
                         let other =
                             watched.name.as_ref().is_some_and(|n| *n != object.metadata.name);
+                        let other = other || !self.is_ours(object.metadata.namespace.as_deref());
                         let Some(key) = self.site.on_shelf(&object.key()).filter(|_| !other) else {
                             continue;
                         };
                         let ignored = object.metadata.labels.get(argocd::IGNORE_SYNC);
-                        if ignored.is_some_and(|v| v == "true") {
+                        let chosen = self.options.labels.matches(&object.metadata.labels);
+                        if ignored.is_some_and(|v| v == "true") || !chosen {
                             self.forget(&key);
                         } else if self.note(&key, *object) {
                             self.tell(&key);
@@ -123,7 +126,11 @@ impl Kubernetes {
             if other {
                 return;
             }
-            known.there.remove(&key);
+            let lost = known.there.remove(&key);
+            let ours = known.applied.get(&key).is_some_and(|a| a.from == Owner::Hub);
+            if let Some(lost) = lost.filter(|_| ours && key.kind == "Application") {
+                known.lost.insert(key.clone(), lost);
+            }
         }
         self.tell(&key);
     }

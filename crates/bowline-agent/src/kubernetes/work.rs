@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_kube::{Apply, Delete, Deleted, Error, Part, Patch, Propagation};
-use bowline_resources::{Desired, Hold, ObjectKey, Owner, argocd, extras, is_settled};
+use bowline_resources::{Desired, Hold, Object, ObjectKey, Owner, argocd, extras, is_settled};
 use bowline_types::{Rev, Wall};
 use futures_util::StreamExt;
 
 use super::there::{is_going, source_uid};
-use super::{Adoption, Applied, Kubernetes, Trouble};
+use super::{Adoption, Applied, Kubernetes, Recreation, Trouble};
 use crate::applier::{BoxFuture, Task};
 use crate::clock::wall;
 
@@ -107,6 +107,7 @@ impl Kubernetes {
     /// Makes the object what is wanted, with as few writes as that takes.
     async fn bring(&self, key: &ObjectKey, desired: &Desired) -> Result<(), Failure> {
         let manifest = self.site.manifest(desired);
+        self.check_reach(&manifest)?;
         let hold = Hold::of(key);
         let there = self.known.lock().there.get(key).cloned();
         if let Some(there) = &there {
@@ -125,7 +126,14 @@ impl Kubernetes {
         }
         let kind = self.kind(key).await?;
         let how = Apply { force: true, ..Apply::default() };
-        let mut now = self.cluster.apply(&kind, &manifest, how).await?;
+        let applied = self.cluster.apply(&kind, &manifest, how).await;
+        let mut now = match (applied, &manifest.metadata.namespace) {
+            (Err(Error::NotFound { .. }), Some(namespace)) if self.options.create_namespaces => {
+                self.make_namespace(namespace).await?;
+                self.cluster.apply(&kind, &manifest, how).await?
+            }
+            (applied, _) => applied?,
+        };
         // What somebody else added is not taken away by applying without it.
         if hold == Hold::Whole
             && let Some(patch) = extras(&manifest, &now)
@@ -135,8 +143,64 @@ impl Kubernetes {
             let namespace = meta.namespace.as_deref();
             now = self.cluster.patch(&kind, namespace, &meta.name, &patch, Part::Whole).await?;
         }
+        if there.is_none()
+            && let Some(patch) = self.recreated(key)
+        {
+            let (namespace, name) = (now.metadata.namespace.clone(), now.metadata.name.clone());
+            let namespace = namespace.as_deref();
+            now = self.cluster.patch(&kind, namespace, &name, &patch, Part::Whole).await?;
+        }
         self.note(key, now);
         Ok(())
+    }
+
+    /// Refuses what this agent could put there but never see again.
+    fn check_reach(&self, manifest: &Object) -> Result<(), Failure> {
+        let meta = &manifest.metadata;
+        if !self.is_ours(meta.namespace.as_deref()) {
+            let namespace = meta.namespace.as_deref().unwrap_or_default();
+            return Err(Failure::Ours(format!(
+                "namespace {namespace} is not one of this agent's: add it to \
+                 kubernetes.namespaces, or put the object elsewhere"
+            )));
+        }
+        if !self.options.labels.matches(&meta.labels) {
+            let labels = &self.options.labels;
+            return Err(Failure::Ours(format!(
+                "it lacks the labels that this agent goes by ({labels}): add them, or change \
+                 kubernetes.selector"
+            )));
+        }
+        Ok(())
+    }
+
+    async fn make_namespace(&self, name: &str) -> Result<(), Failure> {
+        let kind = self.cluster.kind("", "Namespace").await?;
+        let namespace = serde_json::json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name},
+        });
+        let namespace = Object::from_value(namespace).map_err(|e| Failure::Ours(e.to_string()))?;
+        match self.cluster.create(&kind, &namespace).await {
+            Ok(_) | Err(Error::Exists { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What becomes of the last operation of an Application that was made again.
+    fn recreated(&self, key: &ObjectKey) -> Option<Patch> {
+        let mut known = self.known.lock();
+        let lost = known.lost.remove(key)?;
+        match self.options.recreation {
+            Recreation::Ignore => None,
+            Recreation::ClearStatus => {
+                known.cleared.insert(key.clone());
+                None
+            }
+            Recreation::Resync => {
+                let last = lost.status.as_ref()?.pointer("/operationState/operation")?;
+                Some(Patch::Merge(serde_json::json!({"operation": last})))
+            }
+        }
     }
 
     fn adoption_of(&self, desired: &Desired) -> Adoption {
@@ -148,7 +212,11 @@ impl Kubernetes {
     }
 
     async fn delete(&self, key: &ObjectKey) -> Result<(), Failure> {
-        let there = self.known.lock().there.get(key).cloned();
+        let there = {
+            let mut known = self.known.lock();
+            known.lost.remove(key);
+            known.there.get(key).cloned()
+        };
         let Some(there) = there else {
             self.sink.gone(key);
             return Ok(());

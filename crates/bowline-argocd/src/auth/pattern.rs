@@ -45,6 +45,31 @@ pub enum NameError {
     },
 }
 
+/// Why a text is no regular expression.
+#[derive(Debug, thiserror::Error)]
+#[error("it is not a regular expression (RE2 syntax)")]
+pub struct SearchError(#[from] regex::Error);
+
+/// A regular expression as Go reads it. It is searched for, not anchored.
+#[derive(Clone, Debug)]
+pub struct Search(Regex);
+
+impl Search {
+    /// Whether it matches somewhere in a text.
+    pub fn is_in(&self, text: &str) -> bool {
+        self.0.is_match(text)
+    }
+}
+
+impl FromStr for Search {
+    type Err = SearchError;
+
+    fn from_str(text: &str) -> Result<Self, SearchError> {
+        let text = go_regex::translated(text);
+        Ok(Self(RegexBuilder::new(&text).size_limit(1 << 20).build()?))
+    }
+}
+
 /// A regular expression with a group. It is searched for, not anchored.
 #[derive(Clone, Debug)]
 pub struct Pattern(Regex);

@@ -1,15 +1,24 @@
 //! Who may connect in the dialect, and as whom.
 
-use bowline_argocd::auth::{CLIENT_ID, CLIENT_SECRET, Certificate, Method, check_name};
+use bowline_argocd::auth::{
+    CLIENT_ID, CLIENT_SECRET, Certificate, Line, METHODS, Method, check_name,
+};
 use bowline_argocd::claims::Client;
 use bowline_argocd::uuid;
-use bowline_resources::Mode;
+use bowline_resources::{Mode, RosterEntry, Speaks};
 use bowline_types::NodeId;
-use bowline_wire::{AuthRequest, AuthResponse, Call, Peer, Refusal};
+use bowline_wire::{AuthRequest, AuthResponse, Call, Peer, Refusal, Transport};
 
-use super::Dialect;
+use super::{CertificateRule, Dialect, Newcomers};
 use crate::clock;
 use crate::state::State;
+
+/// A call, and the line that it came by.
+pub(crate) struct Visit<'a> {
+    pub(crate) peer: &'a Peer,
+    pub(crate) call: &'a Call,
+    pub(crate) line: Line,
+}
 
 /// Agents come back after this, and after few other statuses.
 fn no(why: impl std::fmt::Display) -> Refusal {
@@ -18,20 +27,23 @@ fn no(why: impl std::fmt::Display) -> Refusal {
 
 impl Dialect {
     /// Lets an agent in, by the method that is set.
-    pub(crate) fn authenticate(
+    pub(crate) async fn authenticate(
         &self,
         state: &State,
-        peer: &Peer,
-        call: &Call,
+        visit: &Visit<'_>,
         request: &AuthRequest,
     ) -> Result<AuthResponse, Refusal> {
+        self.check_transport(visit)?;
         if request.method != self.method.name() {
-            let (theirs, ours) = (&request.method, self.method.name());
-            return Err(no(format!("the agent comes by {theirs:?}, this hub takes {ours:?}")));
+            let theirs = METHODS.iter().find(|m| **m == request.method).unwrap_or(&"another way");
+            let ours = self.method.name();
+            return Err(no(format!("the agent comes by {theirs}, this hub takes {ours}")));
         }
-        let name = self.name_of(peer, call, request)?;
-        check_name(&name, &self.namespace, None).map_err(no)?;
+        let name = self.name_of(visit, request)?;
+        check_name(&name, &self.options.namespace, None).map_err(no)?;
+        self.check_certificate(state, visit.peer, visit.line, &name)?;
         let mode: Mode = request.mode.parse().map_err(no)?;
+        self.enter(state, &name, mode).await?;
         self.check_roster(state, &name, mode)?;
         let client = Client { name, mode };
         let now = clock::now();
@@ -41,17 +53,23 @@ impl Dialect {
             refresh_token: self.signer.refresh(&client, &fresh(), now).map_err(failed)?,
             // A Go agent wants its own version back, and its hub's is not its business.
             version: request.version.clone(),
-            namespace: self.namespace.clone(),
+            namespace: self.options.namespace.clone(),
         })
     }
 
-    fn name_of(&self, peer: &Peer, call: &Call, request: &AuthRequest) -> Result<String, Refusal> {
+    fn check_transport(&self, visit: &Visit<'_>) -> Result<(), Refusal> {
+        if visit.call.transport == Transport::WebSocket && !self.options.websocket {
+            return Err(no("this hub takes no WebSocket: remove --enable-websocket"));
+        }
+        Ok(())
+    }
+
+    fn name_of(&self, visit: &Visit<'_>, request: &AuthRequest) -> Result<String, Refusal> {
         match &self.method {
             Method::Mtls { part, pattern } => {
-                let der =
-                    peer.certificate.as_ref().ok_or_else(|| no("no certificate was shown"))?;
-                let certificate = Certificate::from_der(der).map_err(no)?;
-                certificate.agent(*part, pattern).map_err(no)
+                let shown = certificate(visit.peer)?;
+                let shown = shown.ok_or_else(|| no("no certificate was shown"))?;
+                shown.agent(*part, pattern).map_err(no)
             }
             Method::UserPass { .. } => {
                 let given = |key| request.credentials.get(key).map_or("", String::as_str);
@@ -59,12 +77,73 @@ impl Dialect {
                 let known = self.users.check(name, secret);
                 known.then(|| name.to_owned()).ok_or_else(|| no("unknown name or wrong secret"))
             }
+            // Anybody could set it where no mesh stands in front of us.
+            Method::Header { .. } if visit.line == Line::Tls => {
+                Err(no("this hub takes names by header on its port without TLS only"))
+            }
             Method::Header { name, pattern } => {
                 let value =
-                    call.metadata.get(name).ok_or_else(|| no(format!("no header {name}")))?;
+                    visit.call.metadata.get(name).ok_or_else(|| no(format!("no header {name}")))?;
                 pattern.name_in(value).map_err(no)
             }
         }
+    }
+
+    /// Whether the certificate of a connection, or the lack of one, goes with a name.
+    fn check_certificate(
+        &self,
+        state: &State,
+        peer: &Peer,
+        line: Line,
+        name: &str,
+    ) -> Result<Option<String>, Refusal> {
+        if line == Line::Plaintext {
+            return Ok(None);
+        }
+        let shown = certificate(peer)?;
+        if let (Method::Mtls { part, pattern }, Some(shown)) = (&self.method, &shown) {
+            let other = shown.agent(*part, pattern).map_err(no)?;
+            if other != name {
+                return Err(no(format!("the token is for {name}, the certificate for {other}")));
+            }
+        }
+        let needed = matches!(self.method, Method::Mtls { .. })
+            || self.options.certificate != CertificateRule::Optional;
+        let Some(shown) = shown else {
+            return if needed { Err(no("no certificate was shown")) } else { Ok(None) };
+        };
+        if self.options.certificate == CertificateRule::Named {
+            let common_name = Some(shown.common_name.as_str());
+            check_name(name, &self.options.namespace, common_name).map_err(no)?;
+        }
+        if self.is_blocked(state, &shown.fingerprint) {
+            return Err(no("the certificate is on the block list: issue another"));
+        }
+        Ok(Some(shown.fingerprint))
+    }
+
+    /// Whether a certificate no longer counts.
+    pub(super) fn is_blocked(&self, state: &State, fingerprint: &str) -> bool {
+        let list = self.options.blocklist.as_ref().zip(state.plane.as_ref());
+        let list = list.and_then(|(name, plane)| plane.config_map(name));
+        list.is_some_and(|list| list.rest.get("data").is_some_and(|d| d.get(fingerprint).is_some()))
+    }
+
+    /// Enters a newcomer in the roster, where that is wished.
+    async fn enter(&self, state: &State, name: &str, mode: Mode) -> Result<(), Refusal> {
+        let node = NodeId::new(name).map_err(no)?;
+        if self.options.newcomers == Newcomers::Refused || state.views.roster.entry(&node).is_some()
+        {
+            return Ok(());
+        }
+        let new = RosterEntry::new(node, mode, clock::now());
+        let entry = RosterEntry { speaks: Speaks::ArgocdAgent, ..new };
+        match state.enlist(&entry, None).await {
+            Ok(_) => tracing::info!(agent = name, %mode, "entered in the roster"),
+            // Another call of the same agent was faster, or the hub ends: the roster says.
+            Err(error) => tracing::debug!(agent = name, %error, "not entered in the roster"),
+        }
+        Ok(())
     }
 
     fn check_roster(&self, state: &State, name: &str, mode: Mode) -> Result<NodeId, Refusal> {
@@ -86,24 +165,41 @@ impl Dialect {
     }
 
     /// A new access token for a refresh token.
-    pub(crate) fn refresh(&self, state: &State, token: &str) -> Result<AuthResponse, Refusal> {
+    pub(crate) fn refresh(
+        &self,
+        state: &State,
+        peer: &Peer,
+        line: Line,
+        token: &str,
+    ) -> Result<AuthResponse, Refusal> {
         let (one, two) = (fresh(), fresh());
         let renewed = self.signer.renew(token, [&one, &two], clock::now()).map_err(no)?;
+        self.check_certificate(state, peer, line, &renewed.client.name)?;
         self.check_roster(state, &renewed.client.name, renewed.client.mode)?;
         Ok(AuthResponse {
             access_token: renewed.access,
             refresh_token: renewed.refresh.unwrap_or_default(),
             version: String::new(),
-            namespace: self.namespace.clone(),
+            namespace: self.options.namespace.clone(),
         })
     }
 
     /// Whose call it is.
-    pub(crate) fn subscriber(&self, state: &State, call: &Call) -> Result<NodeId, Refusal> {
-        let token = call.token.as_deref().ok_or_else(|| no("no access token"))?;
+    pub(crate) fn subscriber(&self, state: &State, visit: &Visit<'_>) -> Result<NodeId, Refusal> {
+        self.check_transport(visit)?;
+        let token = visit.call.token.as_deref().ok_or_else(|| no("no access token"))?;
         let client = self.signer.check_access(token, clock::now()).map_err(no)?;
-        self.check_roster(state, &client.name, client.mode)
+        let shown = self.check_certificate(state, visit.peer, visit.line, &client.name)?;
+        let node = self.check_roster(state, &client.name, client.mode)?;
+        state.foreign.note_shown(&node, shown);
+        Ok(node)
     }
+}
+
+/// The certificate of a connection, if there is one.
+fn certificate(peer: &Peer) -> Result<Option<Certificate>, Refusal> {
+    let read = |der: &rustls::pki_types::CertificateDer<'_>| Certificate::from_der(der);
+    peer.certificate.as_ref().map(read).transpose().map_err(no)
 }
 
 /// A fresh UUID.

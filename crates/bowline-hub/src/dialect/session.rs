@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::reports::Follows;
 use super::speech::{Asked, Speech};
-use super::{Order, observed_of, plan, wanted_of};
+use super::{Order, keeping};
 use crate::clock;
 use crate::state::State;
 
@@ -46,8 +46,12 @@ pub(crate) async fn run(state: Arc<State>, link: ForeignLink) {
     else {
         return link.handle.cut("BL-0302: not in the roster");
     };
-    for shelf in [observed_of(&agent), wanted_of(&agent)] {
-        state.handle.open(shelf, plan());
+    if let Err(error) = keeping::take_over(&state, &agent).await {
+        tracing::warn!(%agent, %error, "an agent of argocd-agent must wait");
+        return link.handle.close();
+    }
+    if let Some(plane) = &state.plane {
+        plane.met(&agent);
     }
     // What the shelves hold is in the views from here on.
     let _ready = state.handle.with(|_| ()).await;
@@ -61,7 +65,7 @@ pub(crate) async fn run(state: Arc<State>, link: ForeignLink) {
             End::Principal,
             entry.mode,
             agent.as_str(),
-            &dialect.namespace,
+            &dialect.options.namespace,
             Apps::In(agent.to_string()),
         ),
         outbox: Outbox::new(rand::random()),
@@ -71,7 +75,7 @@ pub(crate) async fn run(state: Arc<State>, link: ForeignLink) {
         began: Instant::now(),
         state: state.clone(),
         mode: entry.mode,
-        home: dialect.namespace.clone(),
+        home: dialect.options.namespace.clone(),
         agent: agent.clone(),
         link,
     };

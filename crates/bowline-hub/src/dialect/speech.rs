@@ -98,8 +98,14 @@ impl Speech<'_> {
 
 impl Render for Speech<'_> {
     fn render(&mut self, subject: &Subject, need: &Need) -> Option<Draft> {
-        let draft =
-            |ids, payload| Draft { ids, payload, principal_uid: None, trace: Trace::default() };
+        let principal_uid = self.state.plane.as_ref().and_then(|plane| plane.uid());
+        let principal_uid = principal_uid.map(str::to_owned);
+        let draft = |ids, payload| Draft {
+            ids,
+            payload,
+            principal_uid: principal_uid.clone(),
+            trace: Trace::default(),
+        };
         let Subject::Object(place) = subject else {
             return Some(draft(Ids::Fresh(fresh()), word(&self.inventory(), subject, need)?));
         };

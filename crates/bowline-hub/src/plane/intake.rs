@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_drive::Error;
-use bowline_resources::{Absence, ObjectKey, Owner, desired_shelf};
+use bowline_resources::{ObjectKey, Owner, desired_shelf};
 use bowline_sync::WriteError;
 use bowline_types::{Guard, Item, MAX_COMMIT_BYTES, MAX_COMMIT_RECORDS, NodeId};
 use futures_util::StreamExt;
@@ -20,24 +20,37 @@ const AT_A_TIME: usize = 16;
 /// How long to wait for what happens at once.
 const SOON: Duration = Duration::from_millis(50);
 
+/// How long to wait after the cluster refused something.
+pub(super) const REFUSED: Duration = Duration::from_secs(5);
+
 /// Works until it is dropped.
 pub(crate) async fn run(state: Arc<State>, plane: Arc<Plane>) {
     let mut watches = tokio::task::JoinSet::new();
+    plane.identify().await;
     watches.spawn(plane.clone().follow());
-    plane.inbox.agents(state.views.roster.names());
     loop {
         plane.inbox.wake.notified().await;
-        if !plane.is_listed() {
-            // What is not told yet would look like what is gone.
+        if !plane.may_begin() {
             continue;
         }
-        let dirty = plane.inbox.take();
+        let mut dirty = plane.inbox.take();
+        if std::mem::take(&mut dirty.all) {
+            dirty.agents.extend(state.views.roster.names());
+        }
         plane.turn(&state, dirty).await;
     }
 }
 
 impl Plane {
     async fn turn(&self, state: &Arc<State>, dirty: Dirty) {
+        if let Some(dialect) = &state.dialect
+            && dirty.plane.iter().any(|key| dialect.is_blocklist(key))
+        {
+            dialect.enforce(state);
+        }
+        for agent in &dirty.agents {
+            self.show_cluster(state, agent).await;
+        }
         let mut pairs = dirty.pairs;
         for key in &dirty.plane {
             pairs.extend(self.pairs_of(state, key));
@@ -97,7 +110,7 @@ impl Plane {
         }
         let now = clock::now();
         let (mut writes, mut absent) = (vec![], vec![]);
-        for key in keys.iter().filter(|key| self.owns(agent, key)) {
+        for key in keys.iter().filter(|key| self.owns(agent, key) && self.tells(key)) {
             if entry.owner_of(key.namespace.as_deref(), &key.kind) != Owner::Hub {
                 continue;
             }
@@ -105,42 +118,31 @@ impl Plane {
             let told = state.views.fleet.hub_wants(agent, &record);
             let had = told.as_ref().and_then(|t| t.says());
             let guard = Guard { key: record.clone(), at: told.as_ref().map(|t| t.rev) };
-            match self.source(agent, key) {
-                Some(source) => {
+            match self.settled_source(agent, key, had).await {
+                Ok(Some(source)) => {
                     let next = self.record(agent, key, &source, had, now);
                     writes.extend(next.map(|d| (guard, Item::put(record, d.encode()))));
                 }
-                None if told.is_some() => absent.push((key, (guard, Item::remove(record)))),
-                None => {}
+                Ok(None) if told.is_some() => absent.push((key, (guard, Item::remove(record)))),
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!(%agent, %key, %error, "a mirror is not turned into a source yet");
+                    self.inbox.agents_later(vec![agent.clone()], REFUSED);
+                }
             }
         }
-        let total = state.views.fleet.keys(agent).len();
+        let total = state.views.fleet.keys(agent);
+        let total = total.iter().filter_map(|key| ObjectKey::from_record(key).ok());
+        let total = total.filter(|key| self.tells(key)).count();
         if all {
             self.weigh(agent, absent.iter().map(|(key, _)| (*key).clone()).collect(), total);
         }
         let held = self.known.lock().held.get(agent).cloned().unwrap_or_default();
         writes.extend(absent.into_iter().filter(|(key, _)| !held.contains(*key)).map(|(_, w)| w));
-        if self.write(state, agent, writes).await && self.known.lock().sealed.insert(agent.clone())
-        {
+        let written = self.write(state, agent, writes).await;
+        if written && self.is_told() && self.known.lock().sealed.insert(agent.clone()) {
             state.handle.seal(shelf);
         }
-    }
-
-    /// Whether what the cluster lacks may go. Once it has shown that it knows an agent, it may; one
-    /// that lacks most of what was wanted may be another cluster, or have lost its memory.
-    fn weigh(&self, agent: &NodeId, absent: BTreeSet<ObjectKey>, total: usize) {
-        let mut known = self.known.lock();
-        if known.held.get(agent).is_some_and(BTreeSet::is_empty) {
-            return;
-        }
-        if Absence::default().allows(absent.len(), total) {
-            known.held.insert(agent.clone(), BTreeSet::new());
-            return;
-        }
-        tracing::error!(%agent, absent = absent.len(), total,
-            "the control plane lacks more of what was wanted at this agent than may go without \
-             asking: nothing of it is deleted; is this the right cluster?");
-        known.held.insert(agent.clone(), absent);
     }
 
     /// Commits in as few batches as fit; what somebody else wrote meanwhile is looked at again.

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use bowline_resources::argocd::project::{self, Mapping};
 use bowline_resources::argocd::{
-    GPG_KEYS, IGNORE_SYNC, IN_CLUSTER, LAST_APPLIED, REFRESH, SECRET_TYPE,
+    GPG_KEYS, IGNORE_SYNC, IN_CLUSTER, LAST_APPLIED, NAMESPACE_REMAPPED, NOTIFIED, PRINCIPAL_UID,
+    REFRESH, SECRET_TYPE, SOURCE_UID,
 };
 use bowline_resources::{Deletion, Desired, Object, ObjectKey};
 use bowline_types::{NodeId, Wall};
-use serde_json::Value;
 
 use super::Plane;
+use super::clusters::says;
 
 /// The agent that an Application names as its destination.
 pub(super) fn destination(app: &Object) -> Option<&str> {
@@ -29,13 +30,17 @@ impl Plane {
                 project::for_agent(&there, agent.as_str(), self.options.mapping).is_some()
             }
             "Secret" => self.is_for(&there, agent),
-            "ConfigMap" => there.metadata.name == GPG_KEYS,
-            _ => false,
+            "ConfigMap" if key.group.is_empty() => there.metadata.name == GPG_KEYS,
+            _ => there.metadata.namespace.as_deref() == Some(agent.as_str()),
         };
-        (wanted && !ignored).then_some(there)
+        let chosen = self.options.labels.matches(&there.metadata.labels);
+        (wanted && chosen && !ignored).then_some(there)
     }
 
     fn is_placed(&self, app: &Object, agent: &NodeId) -> bool {
+        if !app.metadata.namespace.as_deref().is_some_and(|n| self.options.allows(n)) {
+            return false;
+        }
         match self.options.mapping {
             Mapping::Namespace => app.metadata.namespace.as_deref() == Some(agent.as_str()),
             Mapping::Destination => destination(app) == Some(agent.as_str()),
@@ -48,7 +53,7 @@ impl Plane {
         if !matches!(kind, Some("repository" | "repo-creds")) {
             return false;
         }
-        let Some(project) = text_of(secret, "project").filter(|p| !p.is_empty()) else {
+        let Some(project) = says(secret, "project").filter(|p| !p.is_empty()) else {
             return true;
         };
         let key = ObjectKey {
@@ -72,7 +77,10 @@ impl Plane {
         now: Wall,
     ) -> Option<Desired> {
         let object = self.spelled(agent, key, source)?;
-        let uid = source.metadata.uid.clone()?;
+        // What was a mirror is the object that the agent has, under a uid of the agent's cluster.
+        let mirrored = source.metadata.annotations.get(SOURCE_UID);
+        let mirrored = mirrored.filter(|uid| had.is_some_and(|had| had.uid == **uid)).cloned();
+        let uid = mirrored.or_else(|| source.metadata.uid.clone())?;
         let same = had.filter(|had| had.uid == uid);
         let mut next = match same {
             Some(had) => had.replaced(&object),
@@ -98,18 +106,18 @@ impl Plane {
         let meta = &mut object.metadata;
         meta.namespace.clone_from(&key.namespace);
         meta.rest.remove("ownerReferences");
-        for passing in [LAST_APPLIED, REFRESH] {
+        for passing in [LAST_APPLIED, REFRESH, SOURCE_UID, NOTIFIED] {
             meta.annotations.remove(passing);
+        }
+        if key.kind == "Application" {
+            if let Some(uid) = self.uid() {
+                meta.annotations.insert(PRINCIPAL_UID.into(), uid.to_owned());
+            }
+            if source.metadata.namespace != key.namespace {
+                meta.annotations.insert(NAMESPACE_REMAPPED.into(), "true".into());
+            }
         }
         object.rest.remove("operation");
         Some(object)
     }
-}
-
-/// A value of a Secret, if it is text.
-fn text_of(secret: &Object, field: &str) -> Option<String> {
-    use base64::Engine as _;
-    let coded = secret.rest.get("data")?.get(field).and_then(Value::as_str)?;
-    let bytes = base64::engine::general_purpose::STANDARD.decode(coded).ok()?;
-    String::from_utf8(bytes).ok()
 }

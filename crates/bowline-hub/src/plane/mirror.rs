@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use bowline_kube::{Apply, Delete, Error, Part, Patch, Propagation};
-use bowline_resources::argocd::{SOURCE_UID, app, project};
+use bowline_resources::argocd::{LAST_UPDATED, SOURCE_UID, app, project};
 use bowline_resources::{
-    Desired, Hold, Object, ObjectKey, Owner, desired_shelf, extras, is_settled,
+    Desired, Hold, Object, ObjectKey, Owner, desired_shelf, extras, is_settled, rfc3339,
 };
 use bowline_types::NodeId;
 use serde_json::json;
 
 use super::{Pair, Plane};
+use crate::clock;
 use crate::dialect::wanted_of;
 use crate::state::State;
 
@@ -19,6 +20,9 @@ impl Plane {
     pub(super) async fn mirror(&self, state: &Arc<State>, pair: &Pair) -> Result<(), Error> {
         let (agent, key) = pair;
         let Some(place) = self.mirror_key(agent, key) else { return Ok(()) };
+        if !self.options.allows(agent.as_str()) {
+            return Ok(());
+        }
         let told = state.views.fleet.agent_wants(agent, &key.record_key());
         let Some(desired) = told.as_ref().and_then(|t| t.says()) else {
             return self.clear(state, pair, &place).await;
@@ -72,11 +76,13 @@ impl Plane {
     async fn bring(&self, agent: &NodeId, manifest: &Object) -> Result<(), Error> {
         let kind = self.kind(&manifest.key()).await?;
         let how = Apply { force: true, ..Apply::default() };
-        let applied = self.cluster.apply(&kind, manifest, how).await;
+        let mut stamped = manifest.clone();
+        stamped.metadata.annotations.insert(LAST_UPDATED.into(), rfc3339(clock::now()));
+        let applied = self.cluster.apply(&kind, &stamped, how).await;
         let now = match applied {
-            Err(Error::NotFound { .. }) if self.options.new_namespaces.is_some() => {
+            Err(Error::NotFound { .. }) if self.may_make(agent.as_str()) => {
                 self.make_namespace(agent).await?;
-                self.cluster.apply(&kind, manifest, how).await?
+                self.cluster.apply(&kind, &stamped, how).await?
             }
             applied => applied?,
         };
@@ -88,10 +94,18 @@ impl Plane {
         Ok(())
     }
 
+    /// Whether a namespace of this name may be made.
+    fn may_make(&self, name: &str) -> bool {
+        let fits = self.new_names.as_ref().is_none_or(|names| names.is_in(name));
+        self.options.new_namespaces.is_some() && fits
+    }
+
     async fn make_namespace(&self, agent: &NodeId) -> Result<(), Error> {
         let kind = self.cluster.kind("", "Namespace").await?;
+        let labels = self.options.new_namespaces.as_ref().map(|n| &n.labels);
         let namespace = json!({
-            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": agent.as_str()},
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": agent.as_str(), "labels": labels},
         });
         let Ok(namespace) = Object::from_value(namespace) else { return Ok(()) };
         match self.cluster.create(&kind, &namespace).await {
@@ -116,6 +130,8 @@ impl Plane {
             node.read(&shelf).is_some_and(whole) || removed.is_some_and(|r| !r.is_live())
         };
         if !state.handle.with(look).await.unwrap_or(false) {
+            // The agent may come back with more to say, or with nothing more: then it goes.
+            self.later(pair.clone());
             return Ok(());
         }
         if !there.metadata.finalizers.is_empty() {

@@ -48,6 +48,17 @@ impl PlaneOptions {
     }
 }
 
+/// Why a control-plane cluster cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaneError {
+    /// Its credentials cannot be used.
+    #[error("reaching the control-plane cluster")]
+    Cluster(#[from] bowline_kube::Error),
+    /// The pattern of namespaces that may be made is none.
+    #[error("control-plane.namespace-pattern")]
+    Pattern(#[source] bowline_argocd::auth::SearchError),
+}
+
 /// How namespaces are made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewNamespaces {
@@ -62,8 +73,8 @@ pub struct NewNamespaces {
 pub struct ClusterSecrets {
     /// Where Argo CD reaches the resource proxy, `host:port`.
     pub proxy: String,
-    /// The Secret with what Argo CD shows there: `tls.crt`, `tls.key` and `ca.crt`; none: the hub signs
-    /// a certificate for each agent.
+    /// The Secret with what Argo CD shows there: `tls.crt`, `tls.key` and `ca.crt`; none: a token alone,
+    /// signed with the key of the dialect.
     pub credentials: Option<String>,
     /// When they are made.
     pub made: ClustersMade,
@@ -72,9 +83,9 @@ pub struct ClusterSecrets {
 /// When Secrets for clusters are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClustersMade {
-    /// When an agent enters the roster by `bowline agents create` or a join token.
+    /// When an agent enters the roster, by `bowline agents create` or by joining.
     #[default]
     OnEntry,
-    /// Then, and whenever an agent connects that has none.
+    /// When an agent in the roster connects.
     OnContact,
 }

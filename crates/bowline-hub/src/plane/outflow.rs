@@ -1,44 +1,47 @@
 //! What agents report, written on the cluster.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bowline_kube::{Error, Part, Patch};
-use bowline_resources::argocd::app;
+use bowline_resources::argocd::{SOURCE_UID, app};
 use bowline_resources::{Object, Observed, Owner, Sync, rfc3339};
 use serde_json::{Value, json};
 
+use super::intake::REFUSED;
 use super::{Pair, Plane};
 use crate::state::State;
-
-/// How long to wait after the cluster refused something.
-const AGAIN: Duration = Duration::from_secs(5);
 
 impl Plane {
     /// Writes on the cluster what there is to say of one object at one agent.
     pub(super) async fn let_out(&self, state: &Arc<State>, pair: Pair) {
         let (agent, key) = &pair;
         let Some(entry) = state.views.roster.entry(agent) else { return };
-        if !self.owns(agent, key) {
+        if !self.owns(agent, key) || !self.tells(key) {
             return;
         }
-        let done = match entry.owner_of(key.namespace.as_deref(), &key.kind) {
+        let owner = entry.owner_of(key.namespace.as_deref(), &key.kind);
+        let done = match owner {
             Owner::Hub => self.report(state, &pair).await,
             Owner::Agent => self.mirror(state, &pair).await,
         };
-        match done {
-            Ok(()) => {}
+        match (done, owner) {
+            (Ok(()), _) => {}
             // Somebody else was faster: the watch tells what is there now.
-            Err(Error::NotFound { .. }) => {}
-            Err(error) => {
+            (Err(Error::NotFound { .. }), Owner::Hub) => {}
+            (Err(error), _) => {
                 tracing::warn!(%agent, %key, %error, "not shown on the control plane yet");
-                let inbox = self.inbox.clone();
-                tokio::spawn(async move {
-                    tokio::time::sleep(AGAIN).await;
-                    inbox.again(pair);
-                });
+                self.later(pair);
             }
         }
+    }
+
+    /// Looks at a pair again after a while.
+    pub(super) fn later(&self, pair: Pair) {
+        let inbox = self.inbox.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(REFUSED).await;
+            inbox.again(pair);
+        });
     }
 
     /// What a managed agent says of an object, beside what was wanted.
@@ -48,7 +51,8 @@ impl Plane {
         self.ask_for(state, pair, &there);
         let Some(told) = state.views.fleet.seen(agent, &key.record_key()) else { return Ok(()) };
         let Some(seen) = told.says() else { return Ok(()) };
-        if there.metadata.uid.as_deref() != Some(seen.of.uid.as_str()) {
+        let of = Some(&seen.of.uid);
+        if there.metadata.uid.as_ref() != of && there.metadata.annotations.get(SOURCE_UID) != of {
             return Ok(());
         }
         if there.metadata.deletion_timestamp.is_some() && seen.gone {

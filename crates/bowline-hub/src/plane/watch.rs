@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline_kube::{Heard, Scope};
+use bowline_kube::{Error, Heard, Scope};
+use bowline_resources::ObjectKey;
 
-use super::{KINDS, Plane};
+use super::Plane;
+use super::kinds::{From, Told};
 
 /// How long to wait before asking again for a kind that the cluster does not serve.
 const NO_KIND: Duration = Duration::from_secs(5);
@@ -14,33 +16,26 @@ impl Plane {
     /// Follows everything until it is dropped.
     pub(super) async fn follow(self: Arc<Self>) {
         let mut watches = tokio::task::JoinSet::new();
-        for (group, kind, own, labels) in KINDS {
-            watches.spawn(self.clone().follow_one(group, kind, own, labels));
+        for at in 0..self.taken.len() {
+            watches.spawn(self.clone().follow_one(at));
         }
         while watches.join_next().await.is_some() {}
     }
 
-    async fn follow_one(
-        self: Arc<Self>,
-        group: &'static str,
-        name: &'static str,
-        own: bool,
-        labels: Option<&'static str>,
-    ) {
+    async fn follow_one(self: Arc<Self>, at: usize) {
+        let taken = &self.taken[at];
         let kind = loop {
-            match self.cluster.kind(group, name).await {
+            match self.cluster.kind(&taken.group, &taken.kind).await {
                 Ok(kind) => break kind,
-                Err(error) => {
-                    tracing::warn!(kind = name, %error, "waiting for the control plane to serve it");
-                }
+                Err(error) => self.note_trouble(at, &error),
             }
             tokio::time::sleep(NO_KIND).await;
         };
-        let scope = match own {
-            true => Scope::Namespaces(vec![self.options.namespace.clone()]),
-            false => Scope::Cluster,
+        let scope = match taken.from {
+            From::Own => Scope::Namespaces(vec![self.options.namespace.clone()]),
+            From::All => Scope::Cluster,
         };
-        let mut watch = self.cluster.watch(&kind, scope, labels);
+        let mut watch = self.cluster.watch(&kind, scope, taken.labels);
         loop {
             match watch.next().await {
                 Heard::Put(object) => {
@@ -49,27 +44,52 @@ impl Plane {
                         self.inbox.plane(key);
                     }
                 }
-                Heard::Gone { key, uid } => {
-                    let mut known = self.known.lock();
-                    let this = known
-                        .there
-                        .get(&key)
-                        .is_some_and(|o| o.metadata.uid.as_deref() == Some(uid.as_str()));
-                    if this {
-                        known.there.remove(&key);
-                    }
-                    drop(known);
-                    self.inbox.plane(key);
-                }
-                Heard::Listed => {
-                    tracing::info!(kind = name, "listed what is on the control plane");
-                    self.known.lock().listed.insert(name);
-                    self.inbox.wake.notify_one();
-                }
-                Heard::Trouble(error) => {
-                    tracing::warn!(kind = name, %error, "the control plane is not heard at present");
-                }
+                Heard::Gone { key, uid } => self.note_gone(key, &uid),
+                Heard::Listed => self.note_listed(at),
+                Heard::Trouble(error) => self.note_trouble(at, &error),
             }
+        }
+    }
+
+    fn note_gone(&self, key: ObjectKey, uid: &str) {
+        let mut known = self.known.lock();
+        let there = known.there.get(&key);
+        if there.is_some_and(|o| o.metadata.uid.as_deref() == Some(uid)) {
+            known.there.remove(&key);
+        }
+        drop(known);
+        self.inbox.plane(key);
+    }
+
+    /// All of a kind is told. What it lacks is weighed, with all that was told before it.
+    fn note_listed(&self, at: usize) {
+        let kind = &self.taken[at].kind;
+        let mut known = self.known.lock();
+        if known.told[at] == Told::Listed {
+            return;
+        }
+        tracing::info!(%kind, "listed what is on the control plane");
+        known.told[at] = Told::Listed;
+        known.held.clear();
+        drop(known);
+        self.inbox.everything();
+    }
+
+    fn note_trouble(&self, at: usize, error: &Error) {
+        let kind = &self.taken[at].kind;
+        let lasting = !error.is_transient();
+        let mut known = self.known.lock();
+        let told = &mut known.told[at];
+        let new = Told::Cannot(error.to_string());
+        if *told == new {
+            return;
+        }
+        tracing::warn!(%kind, %error, "the control plane does not tell it at present");
+        // What passes is waited for; what was told once stays told.
+        if lasting && *told != Told::Listed {
+            *told = new;
+            drop(known);
+            self.inbox.everything();
         }
     }
 }

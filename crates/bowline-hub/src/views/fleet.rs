@@ -189,6 +189,16 @@ impl Fleet {
         self.0.write().remove(agent);
     }
 
+    /// Nothing that an agent said counts any more; what the hub wants of it does.
+    pub(crate) fn forget_reports(&self, agent: &NodeId) {
+        let mut fleet = self.0.write();
+        if let Some(objects) = fleet.get_mut(agent) {
+            objects.agent.clear();
+            objects.observed.clear();
+        }
+        drop_empty(&mut fleet, agent);
+    }
+
     /// Takes changes of `desired@agent`; says which deleted objects are gone by the agent's word.
     pub(crate) fn hub_changed(&self, agent: &NodeId, changes: &[Change]) -> Vec<Key> {
         let mut fleet = self.0.write();

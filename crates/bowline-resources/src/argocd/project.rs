@@ -27,7 +27,7 @@ pub fn for_agent(project: &Object, agent: &str, mapping: Mapping) -> Option<Obje
     let may_live_there = match mapping {
         Mapping::Namespace => list(spec, "sourceNamespaces")
             .filter_map(Value::as_str)
-            .any(|pattern| matches(pattern, agent)),
+            .any(|pattern| may_live(pattern, agent)),
         Mapping::Destination => true,
     };
     if ours.is_empty() || !may_live_there {
@@ -49,6 +49,18 @@ pub fn for_agent(project: &Object, agent: &str, mapping: Mapping) -> Option<Obje
         spec.remove("sourceNamespaces");
     }
     Some(out)
+}
+
+/// Whether an entry of `sourceNamespaces`, a pattern or a `/regular expression/`, allows a namespace.
+fn may_live(pattern: &str, namespace: &str) -> bool {
+    let inner = pattern.strip_prefix('/').and_then(|p| p.strip_suffix('/'));
+    match inner.filter(|inner| !inner.is_empty()) {
+        Some(regex) => {
+            let regex = regex::RegexBuilder::new(regex).size_limit(1 << 20).build();
+            regex.is_ok_and(|regex| regex.is_match(namespace))
+        }
+        None => matches(pattern, namespace),
+    }
 }
 
 /// The name of an autonomous agent's project on the control plane.

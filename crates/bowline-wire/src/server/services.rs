@@ -10,6 +10,7 @@ use futures_util::{Stream, StreamExt};
 use http::{Request as HttpRequest, Response as HttpResponse};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::body::Body;
+use tonic::codec::CompressionEncoding;
 use tonic::metadata::{KeyAndValueRef, MetadataMap};
 use tonic::{Request, Response, Status, Streaming};
 use tower::Service;
@@ -37,19 +38,27 @@ pub(super) async fn route(
     let hub = Arc::new(Hub { shared, transport });
     let service = request.uri().path().split('/').nth(1).unwrap_or_default().to_owned();
     macro_rules! serve {
-        ($server:path) => {{
-            let mut server = <$server>::from_arc(hub).max_decoding_message_size(limit);
+        ($server:path $(, $setting:ident)*) => {{
+            let server = <$server>::from_arc(hub).max_decoding_message_size(limit);
+            let mut server = server$(.$setting(CompressionEncoding::Gzip))*;
             let Ok(response) = server.call(request).await;
             recoded(response)
         }};
     }
     match service.as_str() {
+        // Agents of argocd-agent may compress what they say, and are answered in kind. A native link
+        // packs its frames itself, and neither asks for this nor uses it.
         "authapi.Authentication" => {
-            serve!(authapi::authentication_server::AuthenticationServer<Hub>)
+            use authapi::authentication_server::AuthenticationServer;
+            serve!(AuthenticationServer<Hub>, accept_compressed, send_compressed)
         }
-        "versionapi.Version" => serve!(versionapi::version_server::VersionServer<Hub>),
+        "versionapi.Version" => {
+            use versionapi::version_server::VersionServer;
+            serve!(VersionServer<Hub>, accept_compressed, send_compressed)
+        }
         "eventstreamapi.EventStream" => {
-            serve!(events::event_stream_server::EventStreamServer<Hub>)
+            use events::event_stream_server::EventStreamServer;
+            serve!(EventStreamServer<Hub>, accept_compressed, send_compressed)
         }
         "bowline.join.v1.Join" => serve!(join::join_server::JoinServer<Hub>),
         "bowline.tunnel.v1.Tunnel" => serve!(wire_tunnel::tunnel_server::TunnelServer<Hub>),
@@ -92,7 +101,7 @@ impl Hub {
     fn caller<T>(&self, request: &Request<T>) -> Result<(Arc<Connection>, Call), Status> {
         let connection = request.extensions().get::<Arc<Connection>>();
         let connection = connection.ok_or_else(|| Status::internal("no connection"))?;
-        Ok((connection.clone(), call_of(request.metadata())))
+        Ok((connection.clone(), call_of(request.metadata(), self.transport)))
     }
 
     /// The node behind a call that needs an access token.
@@ -135,7 +144,7 @@ impl Hub {
 }
 
 /// Splits metadata into what the protocol knows and the rest.
-fn call_of(metadata: &MetadataMap) -> Call {
+fn call_of(metadata: &MetadataMap, transport: Transport) -> Call {
     let text = |name: &str| metadata.get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
     let mut rest = BTreeMap::new();
     for entry in metadata.iter() {
@@ -147,7 +156,7 @@ fn call_of(metadata: &MetadataMap) -> Call {
         }
     }
     let protocol = text(skew::METADATA).and_then(|p| p.parse().ok());
-    Call { token: text("authorization"), protocol, metadata: rest }
+    Call { token: text("authorization"), protocol, metadata: rest, transport }
 }
 
 /// The protocol that both ends speak; a peer without one is not native.

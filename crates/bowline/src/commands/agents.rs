@@ -2,7 +2,7 @@
 
 use bowline_client::Client;
 use bowline_client::api::{AgentCreate, AgentView, ModeChange};
-use bowline_resources::Mode;
+use bowline_resources::{Mode, Owner, Rule};
 use clap::{Args, Subcommand};
 
 use super::Output;
@@ -36,6 +36,9 @@ enum Verb {
         /// Marks to select by; may be given several times
         #[arg(long = "label", value_name = "KEY=VALUE", value_parser = super::pair)]
         labels: Vec<(String, String)>,
+        /// Whose word counts for a part of its objects, whatever its mode: hub or agent; may be repeated
+        #[arg(long = "rule", value_name = "OWNER=[NAMESPACE/]KIND", value_parser = rule)]
+        rules: Vec<Rule>,
         /// A part of key/value that it may copy and write, instead of all; may be repeated
         #[arg(long = "kv-prefix", value_name = "PREFIX")]
         kv_prefixes: Vec<String>,
@@ -63,11 +66,11 @@ impl Agents {
                 let wide = output.output.is_wide();
                 print::list(&items, output.output, || print::agents(&items, wide, print::now()))
             }
-            Verb::Create { name, mode, labels, kv_prefixes } => {
+            Verb::Create { name, mode, labels, rules, kv_prefixes } => {
                 let create = AgentCreate {
                     name: name.clone(),
                     mode: *mode,
-                    rules: vec![],
+                    rules: rules.clone(),
                     labels: labels.iter().cloned().collect(),
                     kv_prefixes: kv_prefixes.clone(),
                 };
@@ -93,6 +96,26 @@ impl Agents {
     }
 }
 
+/// `agent=AppProject`, `hub=team-a/*`: a kind, in one namespace or in all, or all kinds of one.
+fn rule(text: &str) -> Result<Rule, String> {
+    let wrong = || format!("{text:?} is no rule: write agent=AppProject or hub=team-a/*");
+    let (owner, what) = text.split_once('=').ok_or_else(wrong)?;
+    let owner = match owner {
+        "hub" => Owner::Hub,
+        "agent" => Owner::Agent,
+        _ => return Err(wrong()),
+    };
+    let (namespace, kind) = match what.split_once('/') {
+        Some((namespace, kind)) => (Some(namespace), kind),
+        None => (None, what),
+    };
+    if kind.is_empty() || namespace.is_some_and(str::is_empty) {
+        return Err(wrong());
+    }
+    let any = |part: Option<&str>| part.filter(|p| *p != "*").map(str::to_owned);
+    Ok(Rule { namespace: any(namespace), kind: any(Some(kind)), owner })
+}
+
 /// Every agent that matches, page by page.
 pub(super) async fn all(client: &Client, labels: Option<&str>) -> Outcome<Vec<AgentView>> {
     let (mut items, mut from) = (vec![], None);
@@ -102,6 +125,26 @@ pub(super) async fn all(client: &Client, labels: Option<&str>) -> Outcome<Vec<Ag
         from = page.next;
         if from.is_none() {
             return Ok(items);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_names_a_kind_a_namespace_or_both() {
+        let read = |text: &str| {
+            let Rule { namespace, kind, owner } = rule(text).unwrap();
+            (namespace.unwrap_or_default(), kind.unwrap_or_default(), owner)
+        };
+        let of = |namespace: &str, kind: &str, owner| (namespace.into(), kind.into(), owner);
+        assert_eq!(read("agent=AppProject"), of("", "AppProject", Owner::Agent));
+        assert_eq!(read("hub=team-a/*"), of("team-a", "", Owner::Hub));
+        assert_eq!(read("hub=a/Secret"), of("a", "Secret", Owner::Hub));
+        for wrong in ["AppProject", "me=AppProject", "hub=", "agent=/X"] {
+            assert!(rule(wrong).is_err(), "{wrong}");
         }
     }
 }

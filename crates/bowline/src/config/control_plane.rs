@@ -78,8 +78,8 @@ impl Default for ControlPlane {
 pub struct ClusterSecrets {
     /// Where Argo CD reaches the resource proxy, `HOST:PORT`; none: no such Secrets are made.
     pub proxy: Option<String>,
-    /// A Secret with `tls.crt`, `tls.key` and `ca.crt`, to be shown there; none: one certificate for
-    /// each agent, of the hub's CA.
+    /// A Secret with `tls.crt`, `tls.key` and `ca.crt`, to be shown there; none: a token alone, which
+    /// takes `go-agents.auth`.
     pub credentials: Option<String>,
     /// When they are made.
     pub made: Made,
@@ -92,7 +92,7 @@ pub enum Made {
     /// When an agent enters the roster.
     #[default]
     OnEntry,
-    /// Then, and when an agent connects that has none.
+    /// When an agent in the roster connects.
     OnContact,
 }
 

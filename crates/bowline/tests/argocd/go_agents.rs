@@ -1,129 +1,21 @@
-//! Unmodified agents of argocd-agent (Go, v0.9.0) at a Bowline hub.
+//! Unmodified agents of argocd-agent (Go, v0.9.0) at a Bowline hub: what flows, and through what.
 
-use std::net::TcpListener;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
-
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-};
 use serde_json::{Value, json};
 
-use crate::cluster::app;
-use crate::scene::Scene;
+use crate::cluster::{app, list};
+use crate::go_agent::{Auth, Setup};
 
-/// The Go agent, with a certificate that bears its name.
-struct GoAgent {
-    args: Vec<String>,
-    log: PathBuf,
-    child: Option<Child>,
-}
-
-impl GoAgent {
-    fn start(&mut self) {
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(&self.log).unwrap();
-        let program = bowline_testbed::provide("argocd-agent").join("argocd-agent");
-        let mut command = Command::new(program);
-        command.args(&self.args).stdin(Stdio::null());
-        command.stdout(log.try_clone().unwrap()).stderr(log);
-        self.child = Some(command.spawn().unwrap());
-    }
-
-    fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _gone = (child.kill(), child.wait());
-        }
-    }
-}
-
-impl Drop for GoAgent {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-/// A CA, and a certificate of it for the agent, as files.
-fn certificates(dir: &std::path::Path, name: &str) {
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(vec![]).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![rcgen::KeyUsagePurpose::KeyCertSign, rcgen::KeyUsagePurpose::CrlSign];
-    params.distinguished_name.push(DnType::CommonName, "argocd-agent-ca");
-    let ca = params.self_signed(&key).unwrap();
-    std::fs::write(dir.join("ca.crt"), ca.pem()).unwrap();
-    std::fs::write(dir.join("ca.pem"), ca.pem() + &key.serialize_pem()).unwrap();
-    let issuer = Issuer::new(params, key);
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-    params.distinguished_name = rcgen::DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, name);
-    let leaf = params.signed_by(&key, &issuer).unwrap();
-    std::fs::write(dir.join("agent.crt"), leaf.pem()).unwrap();
-    std::fs::write(dir.join("agent.key"), key.serialize_pem()).unwrap();
-}
-
-/// A port that is free; argocd-agent takes none above 32767.
-fn free_port() -> String {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = 12_000 + u16::try_from(std::process::id() % 7_000).unwrap();
-    let mut ports = (0..).map(|_| first + NEXT.fetch_add(1, Ordering::Relaxed));
-    ports.find(|port| TcpListener::bind(("0.0.0.0", *port)).is_ok()).unwrap().to_string()
-}
-
-/// A hub that lets Go agents in, and one of them.
-fn scene(mode: &str) -> (Scene<()>, GoAgent, tempfile::TempDir) {
-    let dir = tempfile::tempdir().unwrap();
-    let name = bowline_testbed::namespace(&format!("go-{mode}"));
-    certificates(dir.path(), &name);
-    let file = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
-    let flags = ["--with-ca", &file("ca.pem"), "--go-agents", "mtls:CN=([^,]+)"];
-    let scene = Scene::without_agent(&name, mode, &flags);
-    scene.bowline(&["agents", "create", &name, "--mode", mode]);
-    let kubeconfig = scene.site.kubeconfig.to_str().unwrap().to_owned();
-    let (port, metrics, health) = (scene.stage.hub_port().to_string(), free_port(), free_port());
-    let (ca, crt, key) = (file("ca.crt"), file("agent.crt"), file("agent.key"));
-    let args = [
-        "agent",
-        "--kubeconfig",
-        &kubeconfig,
-        "-n",
-        &scene.home,
-        "--agent-mode",
-        mode,
-        "--creds",
-        "mtls:any",
-        "--server-address",
-        "127.0.0.1",
-        "--server-port",
-        &port,
-        "--root-ca-path",
-        &ca,
-        "--tls-client-cert",
-        &crt,
-        "--tls-client-key",
-        &key,
-        "--metrics-port",
-        &metrics,
-        "--healthz-port",
-        &health,
-        "--allowed-namespaces",
-        "*",
-        "--redis-addr",
-        "127.0.0.1:1",
-        "--enable-resource-proxy=false",
-    ];
-    let log = scene.stage.path("go-agent.log");
-    let args = args.map(str::to_owned).to_vec();
-    let mut agent = GoAgent { args, log, child: None };
-    agent.start();
-    (scene, agent, dir)
+/// How many Applications it takes to see that none is lost.
+fn many() -> usize {
+    if std::env::var_os("BOWLINE_LONG").is_some() { 500 } else { 40 }
 }
 
 #[test]
 fn a_go_agent_is_managed_through_restarts_of_either_side() {
-    let (mut scene, mut agent, _files) = scene("managed");
+    let setup = Setup::new("managed");
+    let mut on = setup.scene();
+    let mut agent = setup.agent(&on);
+    let scene = &mut on.scene;
     scene.plane.create(&app(&scene.name, "web", &json!({})));
     let (here, there) = (scene.here("web"), scene.there("web"));
     let copy = scene.site_shows(&here, "it is there", |o| !o.is_null());
@@ -150,7 +42,10 @@ fn a_go_agent_is_managed_through_restarts_of_either_side() {
 
 #[test]
 fn an_autonomous_go_agent_is_shown_and_asked_to_sync() {
-    let (scene, _agent, _files) = scene("autonomous");
+    let setup = Setup::new("autonomous");
+    let on = setup.scene();
+    let _agent = setup.agent(&on);
+    let scene = &on.scene;
     scene.site.create(&app(&scene.home, "web", &json!({"destination": {"name": "in-cluster"}})));
     let (here, there) = (scene.here("web"), scene.there("web"));
     let shown = scene.plane_shows(&there, "shown", |o| !o.is_null());
@@ -161,4 +56,109 @@ fn an_autonomous_go_agent_is_shown_and_asked_to_sync() {
     scene.site_shows(&here, "an operation", |o| o["operation"]["sync"]["revision"] == "v2");
     scene.site.delete(&here);
     scene.plane_shows(&there, "gone", Value::is_null);
+}
+
+#[test]
+fn many_applications_reach_a_go_agent_and_none_is_lost_on_a_restart() {
+    let setup = Setup::new("managed");
+    let mut on = setup.scene();
+    let mut agent = setup.agent(&on);
+    let scene = &mut on.scene;
+    let apps = |range: std::ops::Range<usize>, name: &str| {
+        range.map(|n| app(name, &format!("app-{n}"), &json!({}))).collect::<Vec<_>>()
+    };
+    let (all, half) = (many(), many() / 2);
+    scene.plane.create(&list(apps(0..half, &scene.name)));
+    scene.count_on_site("half of them", half);
+    agent.kill();
+    scene.plane.create(&list(apps(half..all, &scene.name)));
+    scene.stage.kill_hub();
+    scene.stage.start_hub();
+    agent.start();
+    scene.count_on_site("all of them", all);
+    let namespace = scene.name.clone();
+    scene.plane.ok(&["delete", "applications", "--all", "-n", &namespace, "--wait=false"]);
+    scene.count_on_site("none", 0);
+}
+
+/// An Application there and its status back, over a line that is set up in some way.
+fn there_and_back(setup: &Setup<'_>) {
+    let on = setup.scene();
+    let _agent = setup.agent(&on);
+    let scene = &on.scene;
+    scene.plane.create(&app(&scene.name, "web", &json!({})));
+    let (here, there) = (scene.here("web"), scene.there("web"));
+    scene.site_shows(&here, "it is there", |o| !o.is_null());
+    scene.site.patch(&here, &json!({"status": {"health": {"status": "Healthy"}}}));
+    scene.plane_shows(&there, "healthy", |o| o["status"]["health"]["status"] == "Healthy");
+    scene.plane.delete(&there);
+    scene.site_shows(&here, "gone", Value::is_null);
+}
+
+#[test]
+fn a_go_agent_may_come_by_name_and_secret() {
+    there_and_back(&Setup { auth: Auth::UserPass, ..Setup::new("managed") });
+}
+
+#[test]
+fn a_go_agent_may_come_by_websocket() {
+    let setup = Setup { flags: &["--enable-websocket"], ..Setup::new("managed") };
+    there_and_back(&setup);
+}
+
+#[test]
+fn a_go_agent_may_compress_what_it_says() {
+    let setup = Setup { flags: &["--enable-compression"], ..Setup::new("managed") };
+    there_and_back(&setup);
+}
+
+#[test]
+fn a_go_agent_may_compress_what_it_says_over_a_websocket() {
+    let flags = ["--enable-websocket", "--enable-compression"];
+    there_and_back(&Setup { flags: &flags, ..Setup::new("managed") });
+}
+
+#[test]
+fn a_go_agent_may_come_without_tls_where_the_hub_opens_a_port_for_it() {
+    let setup = Setup { auth: Auth::UserPass, plaintext: true, ..Setup::new("managed") };
+    there_and_back(&setup);
+}
+
+#[test]
+fn a_go_agent_that_sends_heartbeats_is_answered_and_goes_on() {
+    let flags = ["--heartbeat-interval", "1s", "--log-level", "trace"];
+    let setup = Setup { flags: &flags, ..Setup::new("managed") };
+    let on = setup.scene();
+    let agent = setup.agent(&on);
+    let scene = &on.scene;
+    scene.until("three heartbeats were sent", || {
+        let log = std::fs::read_to_string(&agent.log).unwrap_or_default();
+        log.to_lowercase().matches("heartbeat").count() > 6
+    });
+    scene.plane.create(&app(&scene.name, "web", &json!({})));
+    scene.site_shows(&scene.here("web"), "it is there", |o| !o.is_null());
+    let hub = std::fs::read_to_string(scene.stage.path("hub.log")).unwrap();
+    assert!(!hub.contains("an event is not"), "{hub}");
+    assert_eq!(hub.matches("an agent of argocd-agent is connected").count(), 1, "{hub}");
+}
+
+#[test]
+fn a_go_agent_is_kept_out_of_websockets_where_they_are_off() {
+    let hub = json!({"go-agents": {"websocket": false}});
+    let setup = Setup { flags: &["--enable-websocket"], hub, ..Setup::new("managed") };
+    let on = setup.scene();
+    let _agent = setup.agent(&on);
+    on.scene.hub_says("this hub takes no WebSocket");
+}
+
+#[test]
+fn a_go_agent_is_entered_in_the_roster_where_newcomers_are_welcome() {
+    let hub = json!({"go-agents": {"newcomers": "enlisted"}});
+    let setup = Setup { hub, ..Setup::new("managed") };
+    let on = setup.scene();
+    let scene = &on.scene;
+    let newcomer = format!("{}-new", scene.name);
+    let mut agent = on.agent(&setup, &newcomer);
+    agent.start();
+    scene.until("it is in the roster", || scene.bowline(&["agents", "list"]).contains(&newcomer));
 }

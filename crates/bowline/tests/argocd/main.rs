@@ -7,10 +7,21 @@
 #[allow(dead_code, reason = "shared with another suite, which uses the rest")]
 mod stage;
 
+mod argo;
 mod autonomous;
 mod cluster;
+mod destinations;
 mod faults;
+mod go_agent;
 mod go_agents;
+mod go_lies;
+mod go_swap;
+mod held;
 mod managed;
+mod modes;
+mod namespaces;
 mod projects;
+mod real;
+mod rights;
 mod scene;
+mod selection;

@@ -1,10 +1,12 @@
-//! A hub on the control plane and one agent, each on its own namespaces of the shared clusters.
+//! A hub on the control plane and one agent, each on its own namespaces of the shared clusters. With the
+//! usual settings they have no other rights than `deploy/rbac` gives them.
 
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
+use crate::rights::{Account, Role};
 use crate::stage::{Agent, Stage};
 
 /// How long anything may take on a loaded machine.
@@ -22,64 +24,139 @@ pub(crate) struct Scene<A = Agent> {
     /// The agent's own namespace on its cluster.
     pub(crate) home: String,
     pub(crate) agent: A,
+    accounts: Vec<Account>,
+    files: tempfile::TempDir,
     litter: Litter,
+}
+
+/// What the hub and the agent may do on their clusters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rights {
+    /// What `deploy/rbac` lets them.
+    Deployed,
+    /// Everything.
+    All,
 }
 
 impl Scene {
     pub(crate) fn managed() -> Self {
-        Self::new("managed", 1, "namespace")
+        Self::usual("managed", &[])
     }
 
     pub(crate) fn autonomous() -> Self {
-        Self::new("autonomous", 2, "namespace")
+        Self::usual("autonomous", &[])
     }
 
     /// A managed agent whose Applications name it as their destination.
     pub(crate) fn by_destination() -> Self {
-        Self::new("managed", 1, "destination")
+        Self::usual("managed", &["--mapping", "destination"])
     }
 
-    fn new(mode: &str, cluster: usize, mapping: &str) -> Self {
+    fn usual(mode: &str, flags: &[&str]) -> Self {
         let name = bowline_testbed::namespace(mode);
-        let bare = Scene::set(&name, cluster, &["--mapping", mapping]);
-        let kubeconfig = bare.site.kubeconfig.to_str().unwrap().to_owned();
-        let flags = ["--kubeconfig", &kubeconfig, "-n", &bare.home];
+        let mut bare = Scene::without_agent(&name, mode, flags, &json!({}), Rights::Deployed);
+        let account = Account::new(Role::Agent, &bare.site, &name, &bare.home);
+        let flags = ["--kubeconfig", account.flag(), "-n", &bare.home];
         let agent = bare.stage.join_with(&name, mode, &flags);
+        bare.accounts.push(account);
         bare.with(agent)
+    }
+
+    /// An agent of this mode, and a hub, with these settings beside the usual and all rights.
+    pub(crate) fn with_settings(mode: &str, hub: &Value, agent: &Value) -> Self {
+        let name = bowline_testbed::namespace(mode);
+        let bare = Scene::without_agent(&name, mode, &[], hub, Rights::All);
+        let joined = bare.join(&name, mode, agent);
+        bare.with(joined)
     }
 }
 
 impl Scene<()> {
     /// A hub without agents; `mode` says on which cluster one is going to live.
-    pub(crate) fn without_agent(name: &str, mode: &str, flags: &[&str]) -> Self {
-        Self::set(name, if mode == "managed" { 1 } else { 2 }, flags)
-    }
-
-    fn set(name: &str, cluster: usize, flags: &[&str]) -> Self {
+    pub(crate) fn without_agent(
+        name: &str,
+        mode: &str,
+        flags: &[&str],
+        settings: &Value,
+        rights: Rights,
+    ) -> Self {
         let clusters = bowline_testbed::clusters(3);
         let at = |n: usize| Cluster::new(&clusters.kubeconfigs[n]);
-        let (plane, site) = (at(0), at(cluster));
+        let (plane, site) = (at(0), at(if mode == "managed" { 1 } else { 2 }));
         let (argocd, home) = (format!("{name}-cp"), format!("{name}-wl"));
         plane.namespace(&argocd);
         plane.namespace(name);
         site.namespace(&home);
-        let kubeconfig = plane.kubeconfig.to_str().unwrap().to_owned();
-        let mut more = vec!["--kubeconfig", &kubeconfig, "-n", &argocd];
+        let files = tempfile::tempdir().unwrap();
+        let settings = written(&files, "hub", settings);
+        let deployed = rights == Rights::Deployed;
+        let accounts = deployed.then(|| Account::new(Role::Hub, &plane, name, &argocd));
+        let accounts: Vec<_> = accounts.into_iter().collect();
+        let admin = plane.kubeconfig.to_str().unwrap().to_owned();
+        let kubeconfig = accounts.first().map_or(admin.as_str(), Account::flag);
+        let mut more = vec!["--config", &settings, "--kubeconfig", kubeconfig, "-n", &argocd];
         more.extend(flags);
         let stage = Stage::with_hub("auto", &more);
         let litter = [(&plane, &argocd), (&plane, &name.to_owned()), (&site, &home)];
         let litter = litter.map(|(cluster, namespace)| (cluster.clone(), namespace.clone()));
         let (name, litter) = (name.to_owned(), Litter(litter.to_vec()));
-        Self { stage, plane, site, name, argocd, home, agent: (), litter }
+        Self { stage, plane, site, name, argocd, home, agent: (), accounts, files, litter }
     }
 
     fn with<A>(self, agent: A) -> Scene<A> {
-        let Self { stage, plane, site, name, argocd, home, agent: (), litter } = self;
-        Scene { stage, plane, site, name, argocd, home, agent, litter }
+        let Self { stage, plane, site, name, argocd, home, agent: (), accounts, files, litter } =
+            self;
+        Scene { stage, plane, site, name, argocd, home, agent, accounts, files, litter }
     }
 }
 
+/// Settings as a file: JSON is YAML too.
+fn written(files: &tempfile::TempDir, name: &str, settings: &Value) -> String {
+    let file = files.path().join(format!("{name}.yaml"));
+    std::fs::write(&file, settings.to_string()).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
 impl<A> Scene<A> {
+    /// A native agent on the site, in the agent's own namespace there, with all rights.
+    pub(crate) fn join(&self, name: &str, mode: &str, settings: &Value) -> Agent {
+        self.join_at(name, mode, &self.site, &self.home, settings)
+    }
+
+    /// A native agent on a cluster, whose own namespace is `home`.
+    pub(crate) fn join_at(
+        &self,
+        name: &str,
+        mode: &str,
+        site: &Cluster,
+        home: &str,
+        settings: &Value,
+    ) -> Agent {
+        let settings = written(&self.files, name, settings);
+        let kubeconfig = site.kubeconfig.to_str().unwrap();
+        let flags = ["--config", &settings, "--kubeconfig", kubeconfig, "-n", home];
+        self.stage.join_with(name, mode, &flags)
+    }
+
+    /// A namespace of a cluster that goes when the test is over, made if it is not there.
+    pub(crate) fn lend(&mut self, cluster: &Cluster, namespace: &str) {
+        cluster.namespace(namespace);
+        self.clean(cluster, namespace);
+    }
+
+    /// A namespace of a cluster that somebody makes in the course of the test.
+    pub(crate) fn clean(&mut self, cluster: &Cluster, namespace: &str) {
+        self.litter.0.push((cluster.clone(), namespace.to_owned()));
+    }
+
+    /// What the hub's log says.
+    pub(crate) fn hub_says(&self, words: &str) {
+        self.until(&format!("the hub says {words:?}"), || {
+            let log = std::fs::read_to_string(self.stage.path("hub.log")).unwrap_or_default();
+            log.contains(words)
+        });
+    }
+
     /// The place of one of the agent's Applications on the control plane.
     pub(crate) fn there(&self, app: &str) -> String {
         format!("application/{}/{app}", self.name)
@@ -90,13 +167,17 @@ impl<A> Scene<A> {
         format!("application/{}/{app}", self.home)
     }
 
-    /// The third cluster, with the namespaces of the control plane and nothing in them.
-    pub(crate) fn another_cluster(&mut self) -> Cluster {
+    /// Has the hub, from its next start on, work on the third cluster, with the namespaces of the
+    /// control plane and nothing in them.
+    pub(crate) fn another_plane(&mut self) -> Cluster {
         let other = Cluster::new(&bowline_testbed::clusters(3).kubeconfigs[2]);
         for namespace in [&self.argocd, &self.name] {
             other.namespace(namespace);
             self.litter.0.push((other.clone(), namespace.clone()));
         }
+        let account = Account::new(Role::Hub, &other, &self.name, &self.argocd);
+        self.stage.swap_flag(self.accounts[0].flag(), account.flag());
+        self.accounts.push(account);
         other
     }
 
@@ -131,6 +212,14 @@ impl<A> Scene<A> {
             assert!(start.elapsed() < PATIENCE, "not in time: {what}\n{}", self.stage.logs());
             std::thread::sleep(Duration::from_millis(100));
         }
+    }
+
+    /// Waits until so many Applications are in the agent's own namespace.
+    pub(crate) fn count_on_site(&self, what: &str, count: usize) {
+        self.until(what, || {
+            let names = self.site.ok(&["get", "applications", "-n", &self.home, "-o", "name"]);
+            names.lines().count() == count
+        });
     }
 
     /// Runs the command line against the hub.

@@ -45,6 +45,7 @@ async fn read(caller: Caller, Shared(state): Shared<Arc<State>>) -> Result<Respo
     findings.extend(rotation(&state));
     findings.extend(files(&state));
     findings.extend(held(&state));
+    findings.extend(plane(&state));
     findings.extend(objects(&state));
     Ok(json(StatusCode::OK, &Doctor { findings }))
 }
@@ -214,6 +215,26 @@ fn held(state: &State) -> Vec<Finding> {
         })
     });
     holding.take(NAMED).collect()
+}
+
+/// What the control plane does not tell, and what it lacks.
+fn plane(state: &State) -> Vec<Finding> {
+    let Some(plane) = &state.plane else { return vec![] };
+    let troubles = plane.troubles().into_iter().map(|(kind, why)| {
+        finding(Level::Error, "control plane", format!("{kind} is not told: {why}"))
+    });
+    let lacks = plane.holds().into_iter().map(|(agent, held)| Finding {
+        hint: Some(format!(
+            "is it the right cluster? put them back, or let them go with \
+             `bowline shelf approve hub/desired@{agent}`"
+        )),
+        ..finding(
+            Level::Error,
+            "control plane",
+            format!("lacks {held} objects that are wanted at {agent}: they are held"),
+        )
+    });
+    troubles.chain(lacks).take(NAMED).collect()
 }
 
 fn objects(state: &State) -> Option<Finding> {

@@ -9,7 +9,7 @@ use axum::extract::State as Shared;
 use axum::response::Response;
 use axum::routing::{get, post};
 use bowline_client::api::{Approval, Approved, List, Role, ShelfState, ShelfView};
-use bowline_resources::desired_shelf;
+use bowline_resources::{Owner, desired_shelf};
 use bowline_sync::{Node, ShelfReport, Status};
 use bowline_types::{NodeId, ShelfId};
 use http::StatusCode;
@@ -122,12 +122,17 @@ async fn asking(state: &State) -> Result<Vec<ShelfView>, Fault> {
 /// What a person is asked about objects that a shelf lacks and that its agent has, by shelf.
 fn held(state: &State) -> BTreeMap<String, String> {
     let asks = "objects that are there are absent from it, and held: approve lets them go";
+    let lacking = state.plane.iter().flat_map(|plane| plane.holds()).map(|(agent, held)| {
+        let asks =
+            "objects on it are absent from the control plane, and held: approve lets them go";
+        (desired_shelf(&agent, Owner::Hub).to_string(), format!("{held} {asks}"))
+    });
     let of = |listed: crate::views::roster::Listed| {
         let held = state.views.fleet.held(&listed.entry).len();
         let shelf = desired_shelf(&listed.entry.name, listed.entry.mode.owner());
         (held > 0).then(|| (shelf.to_string(), format!("{held} {asks}")))
     };
-    state.views.roster.after(None).into_iter().filter_map(of).collect()
+    state.views.roster.after(None).into_iter().filter_map(of).chain(lacking).collect()
 }
 
 async fn list(caller: Caller, Shared(state): Shared<Arc<State>>) -> Result<Response, Fault> {
@@ -241,7 +246,14 @@ async fn approve(
     let ask = serde_json::to_vec(&approval).map_err(|e| Code::Internal.because(e))?;
     let deed = Deed { agent: Some(agent.to_string()), ..caller.deed("shelf.approve", text) };
     let inner = state.clone();
+    let by = caller.name().to_owned();
     let work = async move {
+        // What the control plane lacks is still on the shelf, so its agent knows nothing of it yet.
+        let held = inner.plane.as_ref().filter(|_| id.owner == NodeId::hub());
+        let approved = held.map_or(0, |plane| plane.approve(&agent, &by)) as u64;
+        if approved > 0 {
+            return Ok(Approved { approved });
+        }
         let answer = ask_agent(&inner, &agent, ask.into()).await?;
         serde_json::from_slice::<Approved>(&answer).map_err(|e| Code::Internal.because(e))
     };

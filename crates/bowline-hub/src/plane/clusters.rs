@@ -1,0 +1,178 @@
+//! The Secrets by which Argo CD knows agents as clusters. Whatever somebody else made is left alone.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bowline_kube::{Apply, Delete, Error, Propagation};
+use bowline_resources::Object;
+use bowline_resources::argocd::{AGENT_NAME, SECRET_TYPE};
+use bowline_types::NodeId;
+use serde_json::{Value, json};
+
+use super::{ClusterSecrets, ClustersMade, Plane};
+use crate::dialect::DialectError;
+use crate::state::State;
+
+/// On what the hub made, and may therefore change and take away.
+const MADE: &str = "bowline.io/made-by";
+/// As argocd-agent marks what its agents asked for by connecting.
+const SELF_REGISTERED: &str = "argocd-agent.argoproj-labs.io/self-registered-cluster";
+/// Keeps Argo CD's controller from working on the cluster itself.
+const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
+
+impl Plane {
+    /// An agent is connected.
+    pub(crate) fn met(&self, agent: &NodeId) {
+        let made = self.options.cluster_secrets.as_ref().map(|c| c.made);
+        if made == Some(ClustersMade::OnContact) && self.known.lock().met.insert(agent.clone()) {
+            self.inbox.agents([agent.clone()]);
+        }
+    }
+
+    /// Makes the Secret of an agent what it should be, or takes it away with its agent.
+    pub(super) async fn show_cluster(&self, state: &Arc<State>, agent: &NodeId) {
+        let Some(how) = &self.options.cluster_secrets else { return };
+        let shown = match state.views.roster.entry(agent) {
+            None => self.drop_cluster(agent).await,
+            Some(_) if how.made == ClustersMade::OnEntry || self.has_met(agent) => {
+                self.make_cluster(state, agent, how).await
+            }
+            Some(_) => return,
+        };
+        if let Err(error) = shown {
+            tracing::warn!(%agent, %error, "Argo CD does not know the agent as a cluster yet");
+            self.inbox.agents_later(vec![agent.clone()], super::intake::REFUSED);
+        }
+    }
+
+    fn has_met(&self, agent: &NodeId) -> bool {
+        self.known.lock().met.contains(agent)
+    }
+
+    async fn make_cluster(
+        &self,
+        state: &State,
+        agent: &NodeId,
+        how: &ClusterSecrets,
+    ) -> Result<(), String> {
+        let text = |e: Error| e.to_string();
+        let kind = self.cluster.kind("", "Secret").await.map_err(text)?;
+        let (namespace, name) = (Some(self.options.namespace.as_str()), name_of(agent));
+        let there = self.cluster.get(&kind, namespace, &name).await.map_err(text)?;
+        if there.as_ref().is_some_and(|there| !is_ours(there)) {
+            return Ok(());
+        }
+        let server = format!("https://{}?agentName={agent}", how.proxy);
+        if there.as_ref().is_some_and(|there| says(there, "server") == Some(server.clone())) {
+            return Ok(());
+        }
+        let config = self.credentials(state, agent, how).await?;
+        let mut secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+            "metadata": {
+                "name": name, "namespace": namespace,
+                "labels": {SECRET_TYPE: "cluster", AGENT_NAME: agent.as_str()},
+                "annotations": {
+                    "managed-by": "argocd-agent", SKIP_RECONCILE: "true", MADE: "hub",
+                },
+            },
+            "data": {
+                "name": STANDARD.encode(agent.as_str()),
+                "server": STANDARD.encode(&server),
+                "config": STANDARD.encode(config.to_string()),
+            },
+        });
+        if how.made == ClustersMade::OnContact {
+            secret["metadata"]["labels"][SELF_REGISTERED] = "true".into();
+        }
+        let secret = Object::from_value(secret).map_err(|e| e.to_string())?;
+        let force = Apply { force: true, ..Apply::default() };
+        self.cluster.apply(&kind, &secret, force).await.map_err(text)?;
+        tracing::info!(%agent, secret = name_of(agent), "Argo CD knows the agent as a cluster");
+        Ok(())
+    }
+
+    /// What Argo CD shows at the resource proxy, in its own words.
+    async fn credentials(
+        &self,
+        state: &State,
+        agent: &NodeId,
+        how: &ClusterSecrets,
+    ) -> Result<Value, String> {
+        let Some(name) = &how.credentials else {
+            let token = state.dialect.as_ref().and_then(|d| d.proxy_token(agent));
+            let token = token.ok_or(
+                "there is nothing to show at the resource proxy: name a Secret in \
+                 control-plane.cluster-secrets.credentials, or set go-agents.auth",
+            )?;
+            let ca = STANDARD.encode(state.pki.bundle().to_pem());
+            return Ok(json!({"bearerToken": token, "tlsClientConfig": {"caData": ca}}));
+        };
+        let mut tls = json!({"insecure": false});
+        for (field, says) in [("tls.crt", "certData"), ("tls.key", "keyData"), ("ca.crt", "caData")]
+        {
+            let text = self.secret_text(name, field).await.map_err(|e| chain(&e))?;
+            tls[says] = STANDARD.encode(text).into();
+        }
+        let mut config = json!({"tlsClientConfig": tls});
+        // One certificate for all: the token says which agent is meant.
+        if let Some(token) = state.dialect.as_ref().and_then(|d| d.proxy_token(agent)) {
+            config["bearerToken"] = token.into();
+        }
+        Ok(config)
+    }
+
+    async fn drop_cluster(&self, agent: &NodeId) -> Result<(), String> {
+        self.known.lock().met.remove(agent);
+        let text = |e: Error| e.to_string();
+        let kind = self.cluster.kind("", "Secret").await.map_err(text)?;
+        let (namespace, name) = (Some(self.options.namespace.as_str()), name_of(agent));
+        let there = self.cluster.get(&kind, namespace, &name).await.map_err(text)?;
+        let Some(there) = there.filter(is_ours) else { return Ok(()) };
+        let how = Delete {
+            uid: there.metadata.uid.clone(),
+            resource_version: None,
+            propagation: Propagation::Background,
+        };
+        self.cluster.delete(&kind, namespace, &name, how).await.map(drop).map_err(text)
+    }
+
+    /// A text in a Secret of Argo CD's namespace.
+    pub(crate) async fn secret_text(
+        &self,
+        name: &str,
+        field: &'static str,
+    ) -> Result<String, DialectError> {
+        let failed = |source: Error| DialectError::Secret {
+            name: name.to_owned(),
+            source: Box::new(source),
+        };
+        let kind = self.cluster.kind("", "Secret").await.map_err(failed)?;
+        let namespace = Some(self.options.namespace.as_str());
+        let secret = self.cluster.get(&kind, namespace, name).await.map_err(failed)?;
+        let text = secret.as_ref().and_then(|secret| says(secret, field));
+        text.ok_or_else(|| DialectError::Field { name: name.to_owned(), field })
+    }
+}
+
+fn name_of(agent: &NodeId) -> String {
+    format!("cluster-{agent}")
+}
+
+fn is_ours(secret: &Object) -> bool {
+    secret.metadata.annotations.contains_key(MADE)
+}
+
+/// A value of a Secret, if it is text.
+pub(super) fn says(secret: &Object, field: &str) -> Option<String> {
+    let coded = secret.rest.get("data")?.get(field).and_then(Value::as_str)?;
+    String::from_utf8(STANDARD.decode(coded).ok()?).ok()
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {}", chain(source)),
+        None => error.to_string(),
+    }
+}

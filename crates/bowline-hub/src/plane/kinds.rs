@@ -1,0 +1,59 @@
+//! Which kinds are taken from the cluster, and how far each has been told. One that cannot be listed
+//! holds up nothing but itself.
+
+use bowline_resources::argocd::GROUP;
+
+/// A kind that is taken from the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Taken {
+    pub(super) group: String,
+    pub(super) kind: String,
+    pub(super) from: From,
+    /// Only objects with these labels.
+    pub(super) labels: Option<&'static str>,
+}
+
+/// Which namespaces a kind is taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum From {
+    /// Argo CD's own.
+    Own,
+    /// All of them.
+    All,
+}
+
+/// How far a kind has been told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Not yet; it would look like everything was gone.
+    #[default]
+    Waits,
+    /// It cannot be, until somebody does something about this.
+    Cannot(String),
+    /// All of it.
+    Listed,
+}
+
+/// What is taken from every control plane, and these kinds.
+pub(super) fn taken(more: &[(String, String)]) -> Vec<Taken> {
+    let of = |group: &str, kind: &str, from| Taken {
+        group: group.into(),
+        kind: kind.into(),
+        from,
+        labels: None,
+    };
+    let repositories = Some("argocd.argoproj.io/secret-type in (repository,repo-creds)");
+    let mut all = vec![
+        of(GROUP, "Application", From::All),
+        of(GROUP, "AppProject", From::Own),
+        Taken { labels: repositories, ..of("", "Secret", From::Own) },
+        of("", "ConfigMap", From::Own),
+    ];
+    for (group, kind) in more {
+        let known = all.iter().any(|t| t.group == *group && t.kind == *kind);
+        if !known {
+            all.push(of(group, kind, From::All));
+        }
+    }
+    all
+}

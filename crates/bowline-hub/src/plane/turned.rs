@@ -1,0 +1,102 @@
+//! Mirrors that become sources: an agent was autonomous, and what the control plane merely showed of it
+//! is now what is wanted there. Neither the agent's object nor the one here is made anew.
+
+use std::sync::Arc;
+
+use bowline_kube::{Delete, Error, Part, Patch, Propagation};
+use bowline_resources::argocd::{LAST_UPDATED, SOURCE_UID, project};
+use bowline_resources::{Desired, Object, ObjectKey};
+use bowline_types::NodeId;
+use serde_json::{Value, json};
+
+use super::Plane;
+
+impl Plane {
+    /// The source of an object, as a source should be.
+    pub(super) async fn settled_source(
+        &self,
+        agent: &NodeId,
+        key: &ObjectKey,
+        had: Option<&Desired>,
+    ) -> Result<Option<Arc<Object>>, Error> {
+        let found = self.source(agent, key);
+        match (key.kind.as_str(), &found, had) {
+            ("Application", Some(there), _) if is_mirror(there) => {
+                self.turn_application(agent, there).await?;
+                Ok(self.source(agent, key))
+            }
+            ("AppProject", None, Some(had)) => {
+                let turned = self.turn_project(agent, key, had).await?;
+                Ok(if turned { self.source(agent, key) } else { None })
+            }
+            _ => Ok(found),
+        }
+    }
+
+    /// Takes the agent's name off the project of an Application.
+    async fn turn_application(&self, agent: &NodeId, there: &Object) -> Result<(), Error> {
+        let shown = there.spec.as_ref().and_then(|s| s.get("project")).and_then(Value::as_str);
+        let prefix = project::mirror_name(agent.as_str(), "");
+        let own = shown.and_then(|p| p.strip_prefix(&prefix)).or(shown);
+        let patch = json!({
+            "metadata": {"annotations": {LAST_UPDATED: null}, "uid": there.metadata.uid},
+            "spec": {"project": own},
+        });
+        self.patch(there, &Patch::Merge(patch), Part::Whole).await
+    }
+
+    /// Makes a project of an agent one of the control plane's under its own name, unless there is one of
+    /// that name; whether there was a mirror of it.
+    async fn turn_project(
+        &self,
+        agent: &NodeId,
+        key: &ObjectKey,
+        had: &Desired,
+    ) -> Result<bool, Error> {
+        let name = project::mirror_name(agent.as_str(), &key.name);
+        let place = ObjectKey { name, ..self.source_key(agent, key) };
+        let Some(mirror) = self.there(&place).filter(|there| is_mirror(there)) else {
+            return Ok(false);
+        };
+        let kind = self.kind(key).await?;
+        match self.cluster.create(&kind, &self.as_source(agent, had)).await {
+            Ok(made) => drop(self.note(made)),
+            Err(Error::Exists { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let how = Delete {
+            uid: mirror.metadata.uid.clone(),
+            resource_version: None,
+            propagation: Propagation::Background,
+        };
+        let namespace = place.namespace.as_deref();
+        self.cluster.delete(&kind, namespace, &place.name, how).await?;
+        self.known.lock().there.remove(&place);
+        Ok(true)
+    }
+
+    /// A project of an agent's own, as the control plane says it of that agent.
+    fn as_source(&self, agent: &NodeId, had: &Desired) -> Object {
+        let mut object = had.object.intended();
+        object.metadata.namespace = Some(self.options.namespace.clone());
+        object.metadata.finalizers.clear();
+        object.metadata.annotations.insert(SOURCE_UID.into(), had.uid.clone());
+        if let Some(Value::Object(spec)) = &mut object.spec {
+            spec.insert("sourceNamespaces".into(), json!([agent.as_str()]));
+            let destinations = spec.get_mut("destinations").and_then(Value::as_array_mut);
+            for destination in destinations.into_iter().flatten() {
+                if let Value::Object(fields) = destination {
+                    fields.insert("name".into(), agent.as_str().into());
+                    fields.remove("server");
+                }
+            }
+        }
+        object
+    }
+}
+
+/// Whether an object was made to show what an agent has.
+pub(super) fn is_mirror(there: &Object) -> bool {
+    let annotations = &there.metadata.annotations;
+    annotations.contains_key(LAST_UPDATED) && annotations.contains_key(SOURCE_UID)
+}

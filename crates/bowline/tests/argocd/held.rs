@@ -1,0 +1,96 @@
+//! What a control plane lacks or does not tell, and a person's word on it.
+
+use serde_json::{Value, json};
+
+use crate::cluster::app;
+use crate::scene::Scene;
+
+#[test]
+fn what_is_held_since_the_control_plane_lacks_it_goes_on_a_persons_word() {
+    let mut scene = Scene::managed();
+    for name in ["a", "b", "c"] {
+        scene.plane.create(&app(&scene.name, name, &json!({})));
+        scene.site_shows(&scene.here(name), "it is there", |o| !o.is_null());
+    }
+    scene.stage.kill_hub();
+    scene.another_plane();
+    scene.stage.start_hub();
+    scene.hub_says("the control plane lacks more");
+    let shelf = format!("hub/desired@{}", scene.name);
+    let doctor = scene.stage.run(&["doctor"]);
+    let doctor = String::from_utf8(doctor.stdout).unwrap();
+    assert!(doctor.contains(&format!("bowline shelf approve {shelf}")), "{doctor}");
+    let said = scene.bowline(&["shelf", "approve", &shelf]);
+    assert!(said.starts_with("3 objects"), "{said}");
+    for name in ["a", "b", "c"] {
+        scene.site_shows(&scene.here(name), "gone", Value::is_null);
+    }
+}
+
+/// The rights of the hub in Argo CD's namespace.
+fn rules(scene: &Scene) -> (String, Vec<Value>) {
+    let role = format!("bowline-hub-{}", scene.name);
+    let place = format!("role/{}/{role}", scene.argocd);
+    let rules = scene.plane.get(&place).unwrap()["rules"].as_array().unwrap().clone();
+    (place, rules)
+}
+
+#[test]
+fn a_kind_that_may_not_be_listed_holds_up_nothing_but_itself() {
+    let mut scene = Scene::managed();
+    let (role, all) = rules(&scene);
+    let without: Vec<_> = all.iter().filter(|r| r["resources"][0] != "appprojects").collect();
+    assert_eq!(without.len() + 1, all.len());
+    scene.stage.kill_hub();
+    scene.plane.patch(&role, &json!({"rules": without}));
+    scene.stage.start_hub();
+    scene.plane.create(&app(&scene.name, "web", &json!({})));
+    scene.site_shows(&scene.here("web"), "it is there", |o| !o.is_null());
+    scene.plane.create(&json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
+        "metadata": {"name": "shop", "namespace": scene.argocd},
+        "spec": {"sourceNamespaces": [scene.name],
+            "destinations": [{"server": "*", "namespace": "*"}]},
+    }));
+    let doctor = scene.stage.run(&["doctor"]);
+    let doctor = String::from_utf8(doctor.stdout).unwrap();
+    assert!(doctor.contains("AppProject is not told: RBAC does not allow to list"), "{doctor}");
+    scene.plane.patch(&role, &json!({"rules": all}));
+    scene.site_shows(&format!("appproject/{}/shop", scene.home), "it goes on", |o| !o.is_null());
+}
+
+#[test]
+fn a_kind_that_is_not_there_yet_holds_up_nothing_and_is_found_when_it_comes() {
+    let kind = bowline_testbed::namespace("widget").replace('-', "");
+    let group = format!("{kind}.example.com");
+    let settings = json!({"control-plane": {"kinds": [format!("{group}/Widget")]}});
+    let agent = json!({"kubernetes": {"kinds": [format!("{group}/Widget")]}});
+    let scene = Scene::with_settings("managed", &settings, &agent);
+    scene.plane.create(&app(&scene.name, "web", &json!({})));
+    scene.site_shows(&scene.here("web"), "it is there", |o| !o.is_null());
+    let schema = json!({"openAPIV3Schema": {
+        "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+    }});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("widgets.{group}")},
+        "spec": {
+            "group": group, "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+        },
+    });
+    for cluster in [&scene.plane, &scene.site] {
+        cluster.create(&definition);
+        let wait = format!("crd/widgets.{group}");
+        cluster.ok(&["wait", "--for=condition=Established", &wait, "--timeout=60s"]);
+    }
+    scene.plane.create(&json!({
+        "apiVersion": format!("{group}/v1"), "kind": "Widget",
+        "metadata": {"name": "w", "namespace": scene.name}, "spec": {"size": 3},
+    }));
+    let here = format!("widgets.{group}/{}/w", scene.home);
+    scene.site_shows(&here, "it is there", |o| o["spec"]["size"] == 3);
+    for cluster in [&scene.plane, &scene.site] {
+        cluster.ok(&["delete", "crd", &format!("widgets.{group}"), "--wait=false"]);
+    }
+}

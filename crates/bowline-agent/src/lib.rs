@@ -23,6 +23,7 @@ mod line;
 mod metrics;
 mod news;
 mod options;
+mod papers;
 mod plan;
 mod principal;
 mod reconcile;

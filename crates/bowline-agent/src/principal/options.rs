@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bowline_identity::Versions;
-use bowline_resources::{Mode, Rule};
+use bowline_resources::{Mode, RosterEntry, Rule};
+use bowline_types::{NodeId, Wall};
 use tokio::sync::watch;
 
 /// A principal of argocd-agent, and how to be its agent. The agent's name is what the principal's
@@ -48,6 +49,12 @@ impl PrincipalOptions {
             heartbeat: None,
             keepalive: None,
         }
+    }
+
+    /// What a roster would say of the agent.
+    pub(crate) fn roster_entry(&self, name: &NodeId) -> RosterEntry {
+        let entry = RosterEntry::new(name.clone(), self.mode, Wall::default());
+        RosterEntry { rules: self.rules.clone(), ..entry }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bowline_kube::{Error, Part, Patch};
 use bowline_resources::argocd::{SOURCE_UID, app};
-use bowline_resources::{Object, Observed, Owner, Sync, rfc3339};
+use bowline_resources::{Object, Owner};
 use serde_json::{Value, json};
 
 use super::intake::REFUSED;
@@ -59,7 +59,7 @@ impl Plane {
             return self.finalize(&there).await;
         }
         if key.kind == "Application" {
-            self.write_status(&there, status_of(seen, &there)).await?;
+            self.write_status(&there, app::shown_status(seen, there.status.as_ref())).await?;
         }
         Ok(())
     }
@@ -102,26 +102,4 @@ impl Plane {
         self.note(now);
         Ok(())
     }
-}
-
-/// The status to show: the agent's, and what keeps the agent from doing what is wanted.
-fn status_of(seen: &Observed, there: &Object) -> Value {
-    let mut status = seen.status.clone();
-    let failed = seen.sync == Sync::OutOfSync && !seen.message.is_empty();
-    if !failed {
-        return status;
-    }
-    if status.is_null() {
-        status = there.status.clone().unwrap_or_else(|| json!({}));
-    }
-    let condition = app::agent_error(&seen.message, &rfc3339(seen.since));
-    if let Value::Object(map) = &mut status {
-        map.insert("health".into(), json!({"status": "Degraded", "message": seen.message}));
-        let conditions = map.entry("conditions").or_insert_with(|| json!([]));
-        if let Value::Array(list) = conditions {
-            list.retain(|c| c["type"] != "AgentError");
-            list.push(condition);
-        }
-    }
-    status
 }

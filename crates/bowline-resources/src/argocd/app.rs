@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{IN_CLUSTER, LAST_APPLIED, NOTIFIED, REFRESH, SOURCE_UID};
-use crate::{Health, Object, Sync};
+use crate::{Health, Object, Observed, Sync, rfc3339};
 
 /// Makes an Application one of the cluster that it is put on.
 pub fn at_home(app: &mut Object) {
@@ -71,6 +71,28 @@ pub fn sync(status: &Value) -> Sync {
 /// The condition by which the control plane shows what an agent cannot do.
 pub fn agent_error(message: &str, at: &str) -> Value {
     json!({"type": "AgentError", "message": message, "lastTransitionTime": at})
+}
+
+/// The status to show of what an agent reports: the Application's own (or this one, where it has
+/// none), and what keeps the agent from doing what is wanted.
+#[must_use]
+pub fn shown_status(seen: &Observed, otherwise: Option<&Value>) -> Value {
+    let mut status = seen.status.clone();
+    if seen.sync != Sync::OutOfSync || seen.message.is_empty() {
+        return status;
+    }
+    if status.is_null() {
+        status = otherwise.cloned().unwrap_or_else(|| json!({}));
+    }
+    if let Value::Object(map) = &mut status {
+        map.insert("health".into(), json!({"status": "Degraded", "message": seen.message}));
+        let conditions = map.entry("conditions").or_insert_with(|| json!([]));
+        if let Value::Array(list) = conditions {
+            list.retain(|c| c["type"] != "AgentError");
+            list.push(agent_error(&seen.message, &rfc3339(seen.since)));
+        }
+    }
+    status
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ use crate::kv::Kv;
 use crate::papers::Papers;
 use crate::world::World;
 
+/// What tells a build from another, under argocd-agent's name.
+type Build = Family<Vec<(String, String)>, Gauge>;
 type ByHealth = Family<Vec<(String, String)>, Gauge>;
 
 /// The agent's figures; most are read when somebody asks.
@@ -52,9 +54,23 @@ impl Metrics {
             "When the certificate ends",
             metrics.certificate.clone(),
         );
+        if let Papers::Guest(_) = papers {
+            metrics.register_theirs(&mut registry);
+        }
         *metrics.registry.lock() = registry;
         metrics.read(world, papers);
         metrics
+    }
+
+    /// What argocd-agent's agent tells too, under its names, where a principal is served.
+    fn register_theirs(&self, registry: &mut Registry) {
+        let help = "Whether the line to the principal is up";
+        registry.register("argocd_agent_connection_status", help, self.connected.clone());
+        let build = Build::default();
+        let labels = [("version", env!("CARGO_PKG_VERSION")), ("git_revision", "")];
+        let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        build.get_or_create(&labels.to_vec()).set(1);
+        registry.register("argocd_agent_build_info", "This build of Bowline", build);
     }
 
     fn read(&self, world: &World, papers: &Papers) {

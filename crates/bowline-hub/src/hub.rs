@@ -25,6 +25,7 @@ use crate::gate::{Gatekeeper, HubSealer};
 use crate::handover::Handovers;
 use crate::metrics::HubMetrics;
 use crate::options::{Error, HubOptions};
+use crate::outside::Outside;
 use crate::pace::Pace;
 use crate::pki::Pki;
 use crate::plane::Plane;
@@ -75,6 +76,9 @@ impl Hub {
         let pki = options.data.join("pki");
         let pki =
             Pki::open(pki, options.ca.as_deref(), &options.sans, options.dialect.is_some(), now)?;
+        if let Some(outside) = &options.outside {
+            pki.set_outside(outside)?;
+        }
         let plane = match options.plane {
             Some(plane) => Some(Plane::open(plane).await?),
             None => None,
@@ -241,6 +245,12 @@ impl Hub {
     /// Reads certificates and keys again, as on SIGHUP. Open connections go on.
     pub fn reload(&self) -> Result<(), Error> {
         self.state.pki.reload(clock::now())
+    }
+
+    /// Shows other certificates to agents that are not ours, and trusts others of theirs, from the
+    /// next connection on. What cannot be used changes nothing.
+    pub fn set_outside(&self, outside: &Outside) -> Result<(), Error> {
+        self.state.pki.set_outside(outside)
     }
 
     /// Ends in good order, as on SIGTERM: agents are told to come back, requests finish, and what

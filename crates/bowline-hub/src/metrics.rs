@@ -27,6 +27,56 @@ struct ByAgent {
     agent: String,
 }
 
+/// An agent, under argocd-agent's label.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByName {
+    agent_name: String,
+}
+
+/// A build, under argocd-agent's labels.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Build {
+    version: &'static str,
+    git_revision: &'static str,
+}
+
+/// What is counted of agents of argocd-agent. Upstream's names have no suffix for counters, so some
+/// are gauges here that only go up.
+#[derive(Debug, Default)]
+pub(crate) struct Theirs {
+    connections: Family<ByName, Counter>,
+    received: Gauge,
+    sent: Gauge,
+}
+
+impl Theirs {
+    pub(crate) fn connected(&self, agent: &bowline_types::NodeId) {
+        self.connections.get_or_create(&ByName { agent_name: agent.to_string() }).inc();
+    }
+
+    pub(crate) fn received(&self) {
+        self.received.inc();
+    }
+
+    pub(crate) fn sent(&self) {
+        self.sent.inc();
+    }
+
+    fn register(&self, r: &mut Registry, up: Gauge) {
+        r.register("argocd_principal_connected_agents", "Agents that are connected", up);
+        let help = "Connections of an agent of argocd-agent";
+        r.register("argocd_principal_agent_connections", help, self.connections.clone());
+        let help = "Events from agents of argocd-agent";
+        r.register("principal_events_received", help, self.received.clone());
+        let help = "Events to agents of argocd-agent";
+        r.register("principal_events_sent", help, self.sent.clone());
+        let build: Family<Build, Gauge> = Family::default();
+        let this = Build { version: env!("CARGO_PKG_VERSION"), git_revision: "" };
+        build.get_or_create(&this).set(1);
+        r.register("argocd_agent_build_info", "This build of Bowline", build);
+    }
+}
+
 /// Counters of the hub.
 #[derive(Debug)]
 pub(crate) struct HubMetrics {
@@ -35,6 +85,7 @@ pub(crate) struct HubMetrics {
     pub(crate) streams: Gauge,
     pub(crate) refusals: Counter,
     pub(crate) handshake_errors: Counter,
+    pub(crate) theirs: Theirs,
 }
 
 impl Default for HubMetrics {
@@ -47,6 +98,7 @@ impl Default for HubMetrics {
             streams: Gauge::default(),
             refusals: Counter::default(),
             handshake_errors: Counter::default(),
+            theirs: Theirs::default(),
         }
     }
 }
@@ -91,6 +143,9 @@ pub(crate) async fn text(state: &State, by_agent: bool) -> String {
             family.get_or_create(&label).set(i64::try_from(*lag).unwrap_or(i64::MAX));
         }
         r.register("lag_records_by_agent", "Records that an agent lacks", family);
+    }
+    if state.dialect.is_some() {
+        state.metrics.theirs.register(&mut registry, gauge(state.views.links.up() as u64));
     }
     let mut out = String::new();
     // Writing to a string does not fail.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bowline_wire::{Keepalive, Limits};
 
 use crate::dialect::{DialectError, DialectOptions};
+use crate::outside::Outside;
 use crate::plane::{PlaneError, PlaneOptions};
 
 /// How a hub is set up. Ports may be 0.
@@ -35,6 +36,8 @@ pub struct HubOptions {
     pub plane: Option<PlaneOptions>,
     /// How agents of argocd-agent are let in; none: not at all.
     pub dialect: Option<DialectOptions>,
+    /// What such agents see, and may show, on the port with TLS; none: as ours do.
+    pub outside: Option<Outside>,
     /// How long audit entries are kept.
     pub audit_age: Duration,
     /// How many audit entries are kept at most.
@@ -76,6 +79,7 @@ impl HubOptions {
             new_admin: false,
             plane: None,
             dialect: None,
+            outside: None,
             audit_age: Duration::from_secs(90 * 86_400),
             audit_entries: 250_000,
             limits: Limits::default(),

@@ -17,6 +17,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::access::NextStep;
 use crate::options::Error;
+use crate::outside::Outside;
 
 /// The hub's certificates, keys and trust.
 pub(crate) struct Pki {
@@ -62,6 +63,13 @@ impl Pki {
         let signer = RwLock::new(dir.token_signer()?);
         let (set, sans) = (Mutex::new(set), sans.to_vec());
         Ok(Self { dir, set, agents, api, signer, sans, last: AtomicU64::new(0) })
+    }
+
+    /// Sets what agents that are not ours see and may show.
+    pub(crate) fn set_outside(&self, outside: &Outside) -> Result<(), Error> {
+        let (pair, trust) = outside.read()?;
+        let set = self.agents.tls().set_foreign(pair.as_ref(), trust.as_ref());
+        Ok(set.map_err(bowline_identity::reload::Error::from)?)
     }
 
     pub(crate) fn head_signer(&self) -> Result<HeadSigner, Error> {

@@ -1,5 +1,7 @@
 //! A certificate authority: one key that says who is who.
 
+pub mod outside;
+
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -47,6 +49,12 @@ pub enum Error {
     /// The CA's own time is up.
     #[error("the CA's certificate has expired: rotate the CA")]
     Expired,
+    /// A certificate that would outlast its CA.
+    #[error("the CA's own certificate ends in {days} days: ask for {days} days or fewer")]
+    Outlasts {
+        /// How long the CA lasts.
+        days: u64,
+    },
     /// The request is too large to be one.
     #[error("the certificate request is larger than {MAX_REQUEST} bytes")]
     RequestTooLarge,

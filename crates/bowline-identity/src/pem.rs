@@ -60,9 +60,13 @@ pub fn encode_request(der: &[u8]) -> String {
     encode("CERTIFICATE REQUEST", der)
 }
 
-/// One PKCS#8 private key as PEM.
+/// One private key as PEM, under the label of its format.
 pub(crate) fn encode_private_key(der: &[u8]) -> String {
-    encode("PRIVATE KEY", der)
+    match PrivateKeyDer::try_from(der) {
+        Ok(PrivateKeyDer::Pkcs1(_)) => encode("RSA PRIVATE KEY", der),
+        Ok(PrivateKeyDer::Sec1(_)) => encode("EC PRIVATE KEY", der),
+        _ => encode("PRIVATE KEY", der),
+    }
 }
 
 fn encode(label: &str, der: &[u8]) -> String {

@@ -4,8 +4,10 @@
 //! its line to [`Command`]; its settings come from `crate::config`.
 
 mod agent;
+mod agentctl;
 mod agents;
 mod apply;
+mod argocd_agent;
 mod backup;
 mod bench;
 mod compat;
@@ -18,6 +20,7 @@ mod get;
 mod hub;
 mod join_token;
 mod kv;
+mod migrate;
 mod operate;
 mod ping;
 mod pki;
@@ -57,6 +60,12 @@ enum Command {
     Hub(hub::Hub),
     /// Run an agent: one in each cluster
     Agent(agent::Agent),
+    /// Run a hub by the command line of argocd-agent's principal
+    Principal(argocd_agent::Principal),
+    /// Manage keys, certificates and agents of an installation of argocd-agent
+    Agentctl(agentctl::Agentctl),
+    /// Look at an installation of argocd-agent, and print how to replace it
+    Migrate(migrate::Migrate),
     /// List objects, agents, key/value, audit, tokens, shelves; or watch what happens
     Get(get::Get),
     /// Show all that is known of one object or agent
@@ -106,7 +115,8 @@ enum Command {
 /// Commands to which only their folder matters of all that is said about a server.
 const ROLES: [&str; 3] = ["dev", "hub", "agent"];
 /// Commands that talk to no server.
-const ALONE: [&str; 4] = ["restore", "sim", "version", "completion"];
+const ALONE: [&str; 7] =
+    ["principal", "agentctl", "migrate", "restore", "sim", "version", "completion"];
 
 impl Cli {
     /// The command line; flags about a server are not shown where they mean nothing.
@@ -152,6 +162,9 @@ impl Cli {
             Command::Dev(dev) => dev.run(connection),
             Command::Hub(hub) => hub.run(connection),
             Command::Agent(agent) => agent.run(connection),
+            Command::Principal(principal) => principal.run(connection),
+            Command::Agentctl(ctl) => block_on(ctl.run()),
+            Command::Migrate(migrate) => block_on(migrate.run()),
             Command::Bench(bench) => bench.run(connection),
             Command::Sim(sim) => sim.run(),
             Command::Get(get) => block_on(get.run(connection)),
@@ -180,6 +193,27 @@ impl Cli {
             Command::Completion(completion) => completion.run(),
         }
     }
+}
+
+/// Runs a command line under one of argocd-agent's names; none if it is under our own.
+pub(crate) fn run_named(args: &[OsString]) -> Option<Result<Outcome, clap::Error>> {
+    let program = std::path::Path::new(args.first()?).file_name()?.to_str()?;
+    match program {
+        "argocd-agent" => {
+            let words = args[1..].iter().map(|a| a.to_string_lossy().into_owned());
+            Some(Ok(argocd_agent::run(&words.collect::<Vec<_>>())))
+        }
+        "argocd-agentctl" => Some(Ctl::try_parse_from(args).map(|ctl| block_on(ctl.ctl.run()))),
+        _ => None,
+    }
+}
+
+/// `argocd-agentctl`, as a program of its own.
+#[derive(Parser, Debug)]
+#[command(name = "argocd-agentctl", about = "Bowline in the place of argocd-agentctl")]
+struct Ctl {
+    #[command(flatten)]
+    ctl: agentctl::Agentctl,
 }
 
 fn without_env(command: clap::Command) -> clap::Command {

@@ -4,6 +4,7 @@ pub mod commands;
 pub mod config;
 pub mod connect;
 pub mod context;
+pub mod dropin;
 pub mod failure;
 mod hints;
 pub mod manifest;
@@ -20,6 +21,15 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 /// Runs one command line; the code is documented in `docs/cli.md`.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
+    match commands::run_named(&args) {
+        Some(Ok(Ok(()))) => return ExitCode::SUCCESS,
+        Some(Ok(Err(failure))) => return failure.report(),
+        Some(Err(error)) => {
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+        None => {}
+    }
     let cli = match commands::Cli::read(&args) {
         Ok(cli) => cli,
         // Help and version are no errors; clap knows where each goes.

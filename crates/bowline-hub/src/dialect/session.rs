@@ -58,6 +58,7 @@ pub(crate) async fn run(state: Arc<State>, link: ForeignLink) {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let orders = state.foreign.begin(&agent, number);
     state.views.links.foreign_up(&link, clock::now());
+    state.metrics.theirs.connected(&agent);
     tracing::info!(%agent, mode = %entry.mode, remote = %link.facts.remote, version = link.facts.version,
         "an agent of argocd-agent is connected");
     let session = Session {
@@ -170,6 +171,7 @@ impl Session {
     }
 
     async fn send(&self, event: &Event) -> Option<()> {
+        self.state.metrics.theirs.sent();
         self.link.send(event.to_wire(End::Principal)).await.ok()
     }
 
@@ -179,6 +181,7 @@ impl Session {
     }
 
     async fn hear(&mut self, event: bowline_wire::CloudEvent) {
+        self.state.metrics.theirs.received();
         let event = match Event::from_wire(event) {
             Ok(event) => event,
             Err(error) => {

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use bowline_types::Wall;
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use super::verify::ClientGate;
+use super::verify::{ClientGate, asks_for_ours};
 use super::{Error, Pair, Versions, alpn, provider};
 use crate::{PeerCert, Revocations, TrustBundle};
 
@@ -27,12 +27,17 @@ pub enum ClientAuth {
     None,
 }
 
+/// What a port shows: our own certificate, and to clients that are not ours perhaps another.
 #[derive(Debug)]
-struct Slot(ArcSwap<CertifiedKey>);
+struct Slot {
+    own: ArcSwap<CertifiedKey>,
+    foreign: ArcSwapOption<CertifiedKey>,
+}
 
 impl ResolvesServerCert for Slot {
-    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.0.load_full())
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let foreign = self.foreign.load_full().filter(|_| !asks_for_ours(&hello));
+        Some(foreign.unwrap_or_else(|| self.own.load_full()))
     }
 }
 
@@ -52,7 +57,8 @@ impl ServerTls {
         auth: ClientAuth,
         versions: Versions,
     ) -> Result<Self, Error> {
-        let slot = Arc::new(Slot(ArcSwap::new(pair.certified())));
+        let own = ArcSwap::new(pair.certified());
+        let slot = Arc::new(Slot { own, foreign: ArcSwapOption::empty() });
         let gate = Arc::new(ClientGate::new(auth, trust)?);
         let builder = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(versions.list())
@@ -76,7 +82,20 @@ impl ServerTls {
 
     /// Shows another certificate from the next handshake on.
     pub fn set_pair(&self, pair: &Pair) {
-        self.slot.0.store(pair.certified());
+        self.slot.own.store(pair.certified());
+    }
+
+    /// Clients that are not ours are shown `pair` from the next handshake on, and may show
+    /// certificates of `trust` that name no node, besides those of the port's own trust. Each
+    /// `None` ends that. Only a port with [`ClientAuth::Foreign`] lets such clients in.
+    pub fn set_foreign(
+        &self,
+        pair: Option<&Pair>,
+        trust: Option<&TrustBundle>,
+    ) -> Result<(), Error> {
+        self.gate.set_foreign_trust(trust)?;
+        self.slot.foreign.store(pair.map(Pair::certified));
+        Ok(())
     }
 
     /// Trusts other CAs from the next handshake on.

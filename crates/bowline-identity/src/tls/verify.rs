@@ -1,15 +1,15 @@
 //! Checking the other side: chain, then revocation; or, while joining, a pin.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use bowline_types::NodeId;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ClientHello, WebPkiClientVerifier};
 use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error as TlsError, OtherError,
     RootCertStore, SignatureScheme,
@@ -69,6 +69,8 @@ fn other(error: impl std::error::Error + Send + Sync + 'static) -> TlsError {
 pub(super) struct ClientGate {
     auth: ClientAuth,
     chain: ArcSwap<ChainCheck>,
+    /// Chains of clients that are not ours.
+    foreign: ArcSwapOption<ChainCheck>,
     revoked: ArcSwap<Revocations>,
 }
 
@@ -86,7 +88,13 @@ impl ChainCheck {
 impl ClientGate {
     pub(super) fn new(auth: ClientAuth, trust: &TrustBundle) -> Result<Self, Error> {
         let chain = ArcSwap::new(ChainCheck::new(trust)?);
-        Ok(Self { auth, chain, revoked: ArcSwap::default() })
+        let foreign = ArcSwapOption::empty();
+        Ok(Self { auth, chain, foreign, revoked: ArcSwap::default() })
+    }
+
+    pub(super) fn set_foreign_trust(&self, trust: Option<&TrustBundle>) -> Result<(), Error> {
+        self.foreign.store(trust.map(ChainCheck::new).transpose()?);
+        Ok(())
     }
 
     pub(super) fn set_trust(&self, trust: &TrustBundle) -> Result<(), Error> {
@@ -109,7 +117,16 @@ impl ClientGate {
         chain: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<(), TlsError> {
-        self.chain.load().0.verify_client_cert(leaf, chain, now)?;
+        let own = self.chain.load().0.verify_client_cert(leaf, chain, now);
+        if let (Err(_), Some(foreign)) = (&own, &*self.foreign.load()) {
+            foreign.0.verify_client_cert(leaf, chain, now)?;
+            // A CA of others names no node of ours.
+            return match peer_identity(leaf) {
+                Err(cert::Error::Nameless) if self.auth == ClientAuth::Foreign => Ok(()),
+                _ => own.map(|_| ()),
+            };
+        }
+        own?;
         let peer = match peer_identity(leaf) {
             Ok(peer) => peer,
             Err(cert::Error::Nameless) if self.auth == ClientAuth::Foreign => return Ok(()),
@@ -159,6 +176,22 @@ pub(crate) fn verify_node(
         return Ok(Err(TlsError::NoCertificatesPresented));
     };
     Ok(gate.check(leaf, rest, now))
+}
+
+/// By naming this authority, a client of ours asks for a certificate by the hub's own CA, on a port
+/// that may show others another: `CN=bowline`, whatever the CA is called in full. Clients of others
+/// name none, or theirs.
+static OURS: LazyLock<[DistinguishedName; 1]> = LazyLock::new(|| {
+    // A set of one attribute: 2.5.4.3, UTF8String.
+    let mut name = vec![0x31, 0x10, 0x30, 0x0e, 0x06, 0x03, 0x55, 0x04, 0x03, 0x0c, 0x07];
+    name.extend(b"bowline");
+    [DistinguishedName::in_sequence(&name)]
+});
+
+/// Whether a client asks for a certificate by the hub's own CA.
+pub(super) fn asks_for_ours(hello: &ClientHello<'_>) -> bool {
+    let named = hello.certificate_authorities().unwrap_or_default();
+    named.iter().any(|name| name.as_ref() == OURS[0].as_ref())
 }
 
 /// Whom a client believes to be the hub.
@@ -231,6 +264,10 @@ impl ServerCertVerifier for HubCheck {
             }
             Belief::Anybody => Ok(ServerCertVerified::assertion()),
         }
+    }
+
+    fn root_hint_subjects(&self) -> Option<&[DistinguishedName]> {
+        Some(&*OURS)
     }
 
     signatures_as_known!();

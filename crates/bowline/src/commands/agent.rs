@@ -93,7 +93,7 @@ impl Agent {
     }
 }
 
-async fn serve(settings: config::Agent, options: AgentOptions) -> Outcome {
+pub(super) async fn serve(settings: config::Agent, options: AgentOptions) -> Outcome {
     let mut signals = Signals::new()?;
     let telemetry = telemetry::start(&settings.telemetry)?;
     // Joining and the wait for the first word of the hub may take long.
@@ -147,7 +147,7 @@ pub(super) fn failed(error: bowline_agent::Error) -> Failure {
     failure
 }
 
-fn options(settings: &config::Agent) -> Outcome<AgentOptions> {
+pub(super) fn options(settings: &config::Agent) -> Outcome<AgentOptions> {
     let mut options = AgentOptions::new(&settings.data);
     let name = settings.name.as_deref().map(NodeId::new).transpose();
     options.name = name.map_err(|e| Failure::usage(e.to_string()))?;

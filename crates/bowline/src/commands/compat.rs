@@ -97,7 +97,7 @@ impl Compat {
 }
 
 /// A host and a port as one text; an address with colons gets its brackets.
-fn address(host: &str, port: u16) -> String {
+pub(super) fn address(host: &str, port: u16) -> String {
     match host.contains(':') && !host.starts_with('[') {
         true => format!("[{host}]:{port}"),
         false => format!("{host}:{port}"),
@@ -105,7 +105,7 @@ fn address(host: &str, port: u16) -> String {
 }
 
 /// What `--creds` says, as argocd-agent reads it.
-fn credentials(text: &str) -> Outcome<PrincipalCredentials> {
+pub(super) fn credentials(text: &str) -> Outcome<PrincipalCredentials> {
     let (method, rest) = text.split_once(':').unwrap_or((text, ""));
     match method {
         "mtls" => Ok(PrincipalCredentials::Mtls),

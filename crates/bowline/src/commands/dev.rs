@@ -58,7 +58,7 @@ impl Dev {
         };
         let telemetry = telemetry::start(&settings.telemetry)?;
         let ports = [("--listen", self.listen), ("--api", self.api)];
-        let started = hub::start(&settings, None, false).await;
+        let started = hub::start(&settings, |_| {}).await;
         let hub = started.map_err(|failure| role::flagged(failure, &ports))?;
         let context = self.context(data, &hub)?;
         let client = client(&context)?;

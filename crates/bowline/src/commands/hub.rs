@@ -95,7 +95,8 @@ fn read(path: &Path) -> Outcome<String> {
 async fn serve(settings: config::Hub, ca: Option<String>, accept_loss: bool) -> Outcome {
     let mut signals = Signals::new()?;
     let telemetry = telemetry::start(&settings.telemetry)?;
-    let hub = start(&settings, ca, accept_loss).await.map_err(|failure| {
+    let started = start(&settings, |options| (options.ca, options.accept_loss) = (ca, accept_loss));
+    let hub = started.await.map_err(|failure| {
         let (metrics, health) = (("--metrics", settings.metrics), ("--health", settings.health));
         let ports = [("--listen", settings.listen), ("--api", settings.api), metrics, health];
         role::flagged(failure, &ports)
@@ -118,14 +119,13 @@ pub(super) fn token(data: &Path) -> Outcome<Option<String>> {
     Ok(contexts.pick(Some(CONTEXT)).and_then(|c| c.token.clone()))
 }
 
-/// Starts a hub and writes its context file, with a token for everything.
+/// Starts a hub and writes its context file, with a token for everything. `adjust` sets what is no
+/// setting.
 pub(super) async fn start(
     settings: &config::Hub,
-    ca: Option<String>,
-    accept_loss: bool,
+    adjust: impl FnOnce(&mut HubOptions),
 ) -> Outcome<Running> {
     let mut options = HubOptions::new(&settings.data);
-    options.accept_loss = accept_loss;
     let port = |name: &str, listen: config::Listen| {
         listen.address().ok_or_else(|| Failure::usage(format!("{name} cannot be off")))
     };
@@ -134,7 +134,6 @@ pub(super) async fn start(
     options.metrics = settings.metrics.address();
     options.health = settings.health.address();
     options.sans.splice(0..0, settings.san.iter().cloned());
-    options.ca = ca;
     options.plane = settings.control_plane.options().map_err(Failure::usage)?;
     let dialect = settings.go_agents.options(&settings.control_plane.namespace);
     options.dialect = dialect.map_err(Failure::usage)?;
@@ -143,6 +142,7 @@ pub(super) async fn start(
     options.flow.window = size(settings.limits.in_flight_per_link);
     options.flow.total = size(settings.limits.in_flight);
     options.requests_per_second = settings.limits.requests_per_second;
+    adjust(&mut options);
     let file = settings.data.join("config.yaml");
     let mut contexts = File::read(&file)?;
     let known = contexts.pick(Some(CONTEXT)).and_then(|c| c.token.clone());

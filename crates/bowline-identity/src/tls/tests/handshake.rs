@@ -126,3 +126,35 @@ fn names_are_told_from_nonsense() {
         assert_eq!(server_name(bad), Err(BadHost(bad.into())));
     }
 }
+
+/// A client of others: it knows its own CA, and names none.
+fn other_client(ca: &Ca, pair: &Pair) -> Arc<rustls::ClientConfig> {
+    let shown = rustls::sign::SingleCertAndKey::from(pair.certified());
+    let config = rustls::ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(bundle(ca).roots().unwrap())
+        .with_client_cert_resolver(Arc::new(shown));
+    Arc::new(config)
+}
+
+#[test]
+fn clients_of_others_are_shown_their_certificate_and_ours_are_shown_ours() {
+    use crate::ca::outside::{Algorithm, Use, Wish};
+    let (ours, theirs) = (ca(), ca());
+    let hub = hub(&ours, ClientAuth::Foreign);
+    let other = |pair: &Pair| shake(other_client(&theirs, pair), hub.config(), "hub.example");
+    let wish =
+        Wish { name: "go", purpose: Use::Client, days: 1, algorithm: Algorithm::default() };
+    let go = Pair::try_from(&theirs.issue(&wish, now()).unwrap()).unwrap();
+    at_client(other(&go));
+    hub.set_foreign(Some(&server_pair(&theirs)), Some(&bundle(&theirs))).unwrap();
+    other(&go).unwrap();
+    let own = agent(&ours, &node_pair(&ours, "a1"));
+    assert!(dial(&own, &hub, "hub.example").unwrap().peer().is_some());
+    let joining = ClientTls::join(vec![ours.fingerprint()]).unwrap();
+    dial(&joining, &hub, "hub.example").unwrap();
+    at_server(other(&node_pair(&theirs, "a1")));
+    hub.set_foreign(None, None).unwrap();
+    at_client(other(&go));
+}

@@ -1,0 +1,136 @@
+//! Unmodified Go agents at `argocd-agent principal`, which is a Bowline hub.
+
+use serde_json::{Value, json};
+
+use crate::cluster::app;
+use crate::lab::{Lab, Make, Process, free_port, http};
+
+/// The principal, as upstream's manifests start it, and where it listens.
+struct Principal {
+    process: Process,
+    port: String,
+    metrics: String,
+    health: String,
+}
+
+fn principal(lab: &Lab) -> Principal {
+    let (port, metrics, health) = (free_port(), free_port(), free_port());
+    let args = [
+        "principal",
+        "--kubeconfig",
+        Lab::kubeconfig(&lab.plane),
+        "-n",
+        &lab.argocd,
+        "--listen-host=127.0.0.1",
+        "--listen-port",
+        &port,
+        "--metrics-port",
+        &metrics,
+        "--event-processors=20",
+        "--allowed-namespaces=*",
+    ];
+    let data = lab.dir.path().join("hub");
+    let env = [
+        ("ARGOCD_PRINCIPAL_AUTH", "mtls:CN=([^,]+)"),
+        ("ARGOCD_PRINCIPAL_HEALTH_CHECK_PORT", &health),
+        ("BOWLINE_DATA", data.to_str().unwrap()),
+        ("BOWLINE_API", "127.0.0.1:0"),
+    ];
+    let log = lab.dir.path().join("principal.log");
+    let mut process = Process::start(&lab.program(Make::Ours, "argocd-agent"), &args, &env, &log);
+    lab.until("the principal is ready", || {
+        assert!(!process.ended(), "{}", process.said());
+        process.line("ready:").is_some()
+    });
+    Principal { process, port, metrics, health }
+}
+
+/// A Go agent, with everything from Secrets.
+fn go_agent(lab: &Lab, port: &str) -> Process {
+    let (metrics, health) = (free_port(), free_port());
+    let args = [
+        "agent",
+        "--kubeconfig",
+        Lab::kubeconfig(&lab.site),
+        "-n",
+        &lab.home,
+        "--agent-mode=managed",
+        "--creds=mtls:any",
+        "--server-address=127.0.0.1",
+        "--server-port",
+        port,
+        "--metrics-port",
+        &metrics,
+        "--healthz-port",
+        &health,
+        "--redis-addr=127.0.0.1:1",
+        "--enable-resource-proxy=false",
+    ];
+    let log = lab.dir.path().join("go-agent.log");
+    Process::start(&lab.program(Make::Go, "argocd-agent"), &args, &[], &log)
+}
+
+#[test]
+fn a_go_agent_works_with_it_through_new_certificates_and_beside_a_native_agent() {
+    let lab = Lab::new("principal");
+    lab.install();
+    let principal = principal(&lab);
+    let said = principal.process.said();
+    let told = |flag: &str| said.contains(&format!("note: {flag} has no effect here: "));
+    assert!(told("--event-processors") && told("--enable-resource-proxy"), "{said}");
+    assert!(!told("--allowed-namespaces"), "{said}");
+    assert!(http(&principal.health, "/healthz").starts_with("HTTP/1.1 200"));
+    let agent = go_agent(&lab, &principal.port);
+    let there = format!("application/{}/web", lab.name);
+    let here = format!("application/{}/web", lab.home);
+    lab.plane.create(&app(&lab.name, "web", &json!({})));
+    shows(&lab, &here, "is there", |o| !o.is_null());
+    lab.site.patch(&here, &json!({"status": {"health": {"status": "Healthy"}}}));
+    lab.until("its health is told", || {
+        lab.plane.get(&there).unwrap()["status"]["health"]["status"] == "Healthy"
+    });
+    lab.until("the agent is counted", || {
+        let metrics = http(&principal.metrics, "/metrics");
+        metrics.contains("\nargocd_principal_connected_agents 1\n")
+    });
+    drop(agent);
+    // A new CA, and certificates of it: the agent, which reads its own at its start only, is let in
+    // if the principal shows and trusts the new ones.
+    lab.ctl_ok(Make::Ours, &["pki", "init", "--force"]);
+    lab.issue(&["--upsert"]);
+    lab.until("they are read again", || {
+        principal.process.said().matches("certificates read again").count() >= 2
+    });
+    let _agent = go_agent(&lab, &principal.port);
+    lab.plane.patch(&there, &json!({"spec": {"source": {"path": "new"}}}));
+    shows(&lab, &here, "has the new path", |o| o["spec"]["source"]["path"] == "new");
+    native(&lab, &principal);
+}
+
+fn shows(lab: &Lab, place: &str, what: &str, is: impl Fn(&Value) -> bool) {
+    lab.until(&format!("{place} {what}"), || is(&lab.site.get(place).unwrap_or(Value::Null)));
+}
+
+/// An agent of ours joins the same hub, on the same port.
+fn native(lab: &Lab, principal: &Principal) {
+    let data = lab.dir.path().join("hub");
+    let bowline = |args: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_bowline"));
+        let out = command.arg("--data").arg(&data).args(args).output().unwrap();
+        assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let token = bowline(&["join-token", "native"]);
+    let hub = format!("127.0.0.1:{}", principal.port);
+    let own = lab.dir.path().join("native");
+    let args = ["agent", "--data", own.to_str().unwrap(), "--hub", &hub, "--join", token.trim()];
+    let ports = ["--api", "127.0.0.1:0", "--metrics", "off", "--health", "off"];
+    let args: Vec<_> = args.into_iter().chain(ports).collect();
+    let log = lab.dir.path().join("native.log");
+    let _agent = Process::start(env!("CARGO_BIN_EXE_bowline").as_ref(), &args, &[], &log);
+    lab.until("both agents are up", || {
+        let listed: Value = serde_json::from_str(&bowline(&["agents", "list", "-o", "json"])).unwrap();
+        let items = listed["items"].as_array().or(listed.as_array()).unwrap();
+        items.iter().filter(|agent| agent["connected"] == true).count() == 2
+    });
+}

@@ -108,7 +108,9 @@ impl Plane {
             match self.source(agent, key) {
                 Some(source) => {
                     let next = self.record(agent, key, &source, had, now);
-                    writes.extend(next.map(|d| (guard, Item::put(record, d.encode()))));
+                    let next = next.map(|d| Item::put(record, d.encode()));
+                    let fits = self.weighed(agent, key, next.as_ref());
+                    writes.extend(next.filter(|_| fits).map(|item| (guard, item)));
                 }
                 None if told.is_some() => absent.push((key, (guard, Item::remove(record)))),
                 None => {}
@@ -124,6 +126,23 @@ impl Plane {
         {
             state.handle.seal(shelf);
         }
+    }
+
+    /// Whether a shelf takes this record; one that it does not must not hold up the others.
+    fn weighed(&self, agent: &NodeId, key: &ObjectKey, next: Option<&Item>) -> bool {
+        let pair = (agent.clone(), key.clone());
+        let weight = next.map_or(0, Item::weight);
+        if weight <= MAX_COMMIT_BYTES {
+            self.known.lock().refused.remove(&pair);
+            return true;
+        }
+        let why = format!(
+            "too large: {weight} bytes as a record, at most {MAX_COMMIT_BYTES} go to an agent; \
+             make it smaller"
+        );
+        tracing::error!(%agent, %key, why, "what the control plane wants is not taken in");
+        self.known.lock().refused.insert(pair, why);
+        false
     }
 
     /// Whether what the cluster lacks may go. Once it has shown that it knows an agent, it may; one

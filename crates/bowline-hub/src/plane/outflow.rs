@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use bowline_kube::{Error, Part, Patch};
 use bowline_resources::argocd::app;
-use bowline_resources::{Object, Observed, Owner, Sync, rfc3339};
+use bowline_resources::{Object, Owner, rfc3339};
 use serde_json::{Value, json};
 
 use super::{Pair, Plane};
+use crate::clock;
 use crate::state::State;
 
 /// How long to wait after the cluster refused something.
@@ -32,11 +33,7 @@ impl Plane {
             Err(Error::NotFound { .. }) => {}
             Err(error) => {
                 tracing::warn!(%agent, %key, %error, "not shown on the control plane yet");
-                let inbox = self.inbox.clone();
-                tokio::spawn(async move {
-                    tokio::time::sleep(AGAIN).await;
-                    inbox.again(pair);
-                });
+                self.inbox.again_later(pair, AGAIN);
             }
         }
     }
@@ -45,6 +42,10 @@ impl Plane {
     async fn report(&self, state: &Arc<State>, pair: &Pair) -> Result<(), Error> {
         let (agent, key) = pair;
         let Some(there) = self.source(agent, key) else { return Ok(()) };
+        let refused = self.known.lock().refused.get(pair).cloned();
+        if let Some(why) = refused {
+            return self.complain(&there, &why).await;
+        }
         self.ask_for(state, pair, &there);
         let Some(told) = state.views.fleet.seen(agent, &key.record_key()) else { return Ok(()) };
         let Some(seen) = told.says() else { return Ok(()) };
@@ -55,7 +56,9 @@ impl Plane {
             return self.finalize(&there).await;
         }
         if key.kind == "Application" {
-            self.write_status(&there, status_of(seen, &there)).await?;
+            let shown = there.status.as_ref();
+            let status = app::still_ending(app::shown_status(seen, shown), shown);
+            self.write_status(&there, status).await?;
         }
         Ok(())
     }
@@ -69,6 +72,16 @@ impl Plane {
             "finalizers": null, "uid": there.metadata.uid,
         }}));
         self.patch(there, &patch, Part::Whole).await
+    }
+
+    /// What never reached the agent cannot be told by it: the hub says why.
+    async fn complain(&self, there: &Object, why: &str) -> Result<(), Error> {
+        let before = there.status.clone().unwrap_or_else(|| json!({}));
+        if there.kind != "Application" || app::complaint(&before) == Some(why) {
+            return Ok(());
+        }
+        let status = app::with_complaint(before, why, &rfc3339(clock::now()));
+        self.write_status(there, status).await
     }
 
     /// Writes a status, if it is another.
@@ -98,26 +111,4 @@ impl Plane {
         self.note(now);
         Ok(())
     }
-}
-
-/// The status to show: the agent's, and what keeps the agent from doing what is wanted.
-fn status_of(seen: &Observed, there: &Object) -> Value {
-    let mut status = seen.status.clone();
-    let failed = seen.sync == Sync::OutOfSync && !seen.message.is_empty();
-    if !failed {
-        return status;
-    }
-    if status.is_null() {
-        status = there.status.clone().unwrap_or_else(|| json!({}));
-    }
-    let condition = app::agent_error(&seen.message, &rfc3339(seen.since));
-    if let Value::Object(map) = &mut status {
-        map.insert("health".into(), json!({"status": "Degraded", "message": seen.message}));
-        let conditions = map.entry("conditions").or_insert_with(|| json!([]));
-        if let Value::Array(list) = conditions {
-            list.retain(|c| c["type"] != "AgentError");
-            list.push(condition);
-        }
-    }
-    status
 }

@@ -25,13 +25,13 @@ impl Table {
 
     /// One line for each flow, one column for each fault.
     pub(crate) fn text(&self) -> String {
-        let head: Vec<_> = self.faults.iter().map(|f| format!("{:>12}", short(*f))).collect();
+        let head: Vec<_> = self.faults.iter().map(|f| format!("{:>15}", short(*f))).collect();
         let mut lines = vec![format!("{:<22}{}", "passed/tried", head.concat())];
         for flow in &self.flows {
             let cells = self.faults.iter().map(|fault| {
                 let (passed, failed) =
                     self.cells.get(&(*flow, *fault)).copied().unwrap_or_default();
-                format!("{:>12}", format!("{passed}/{}", passed + failed))
+                format!("{:>15}", format!("{passed}/{}", passed + failed))
             });
             lines.push(format!("{flow:<22}{}", cells.collect::<String>()));
         }

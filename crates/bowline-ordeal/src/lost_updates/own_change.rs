@@ -3,12 +3,17 @@
 //! is there already, is told the version that Argo CD's own write had, and when the late watch tells
 //! of that version it takes it for its own doing.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use serde_json::json;
 
 use super::pair::{Ties, settled};
 use super::tally::{Scale, Tally};
 use crate::porter::{Ask, Held};
+
+/// How long nothing is sent anew until nothing more will be.
+const REPEATED: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(ties: &mut Ties, scale: &Scale) -> Result<Tally> {
     let apps: Vec<_> = (0..scale.statuses).map(|i| format!("own-{i}")).collect();
@@ -24,7 +29,9 @@ pub(crate) async fn run(ties: &mut Ties, scale: &Scale) -> Result<Tally> {
     // By now everybody is connected again, and what is sent anew is under way.
     ties.arrives("own-marker").await?;
     let repeated = |ask: &Ask| matches!(ask, Ask::Patch(name) if name.starts_with("own-"));
-    settled(apps.len(), scale.quiet, async || Ok(ties.site_porter.count(repeated))).await?;
+    if ties.is_go_above() {
+        settled(apps.len(), REPEATED, async || Ok(ties.site_porter.count(repeated))).await?;
+    }
     ties.site_porter.hold(Held::Nothing);
     let arrived = settled(apps.len(), scale.quiet, async || {
         let sources = ties.plane.list("Application", &ties.name).await?;

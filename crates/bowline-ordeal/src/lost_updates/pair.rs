@@ -105,6 +105,11 @@ impl Ties {
         Ok(ties)
     }
 
+    /// Whether a Go principal is on the control plane's side.
+    pub(crate) fn is_go_above(&self) -> bool {
+        matches!(self.above, Above::Go(_))
+    }
+
     /// Where an Application is on the control plane.
     pub(crate) fn there(&self, app: &str) -> Place {
         Place::app(&self.name, app)

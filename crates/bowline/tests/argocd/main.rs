@@ -8,6 +8,7 @@
 mod stage;
 
 mod autonomous;
+mod bad_input;
 mod cluster;
 mod faults;
 mod go_agents;

@@ -26,9 +26,7 @@ pub(super) const ID: &str = "bowline.io/operation";
 #[derive(Clone, Debug)]
 pub(crate) struct Errand {
     key: ObjectKey,
-    id: String,
-    operation: Operation,
-    argument: Value,
+    what: OperationState,
 }
 
 impl Kubernetes {
@@ -64,7 +62,12 @@ impl Kubernetes {
                 return Err("an operation is running; terminate it first".into());
             }
             Operation::Terminate if !busy => return Err("no operation is running".into()),
+            Operation::Terminate if is_ending(&there) => return Ok(look),
             _ => {}
+        }
+        // There is room for one in the report: what this one takes the place of is begun first.
+        if let Some(earlier) = asked {
+            self.pursue(&key, earlier, &there);
         }
         look.observed.operation = Some(OperationState::begin(request, now));
         look.observed.reported = now;
@@ -76,12 +79,7 @@ impl Kubernetes {
         if !state.is_running() || is_begun(state, there) {
             return;
         }
-        let errand = Errand {
-            key: key.clone(),
-            id: state.id.clone(),
-            operation: state.operation,
-            argument: state.argument.clone(),
-        };
+        let errand = Errand { key: key.clone(), what: state.clone() };
         // The receiver lives as long as the agent.
         let _ended = self.errands.send(errand);
     }
@@ -102,15 +100,20 @@ impl Kubernetes {
 
     async fn go(&self, errand: &Errand) -> Result<(), bowline_kube::Error> {
         let Some(there) = self.known.lock().there.get(&errand.key).cloned() else { return Ok(()) };
+        let what = &errand.what;
+        // Each look sends one until the cluster bears its mark.
+        if is_begun(what, &there) {
+            return Ok(());
+        }
         let kind = self.kind(&errand.key).await?;
-        let patch = match errand.operation {
-            Operation::Sync => json!({"operation": with_id(&errand.argument, &errand.id)}),
+        let patch = match what.operation {
+            Operation::Sync => json!({"operation": with_id(&what.argument, &what.id)}),
             Operation::Refresh => {
-                let how = errand.argument.as_str().unwrap_or("normal");
-                json!({"metadata": {"annotations": {argocd::REFRESH: how, ID: errand.id}}})
+                let how = what.argument.as_str().unwrap_or("normal");
+                json!({"metadata": {"annotations": {argocd::REFRESH: how, ID: what.id}}})
             }
             Operation::Terminate => json!({
-                "metadata": {"annotations": {ID: errand.id}},
+                "metadata": {"annotations": {ID: what.id}},
                 "status": {"operationState": {"phase": "Terminating"}},
             }),
         };
@@ -149,6 +152,12 @@ fn is_begun(state: &OperationState, there: &Object) -> bool {
     marked(there.rest.get("operation"))
         || marked(done)
         || there.metadata.annotations.get(ID) == Some(&state.id)
+}
+
+/// Whether somebody has asked for the end of the operation that runs.
+fn is_ending(there: &Object) -> bool {
+    let phase = there.status.as_ref().and_then(|s| s.pointer("/operationState/phase"));
+    phase.is_some_and(|p| p == "Terminating")
 }
 
 /// The phase of the last operation, by Argo CD's word.

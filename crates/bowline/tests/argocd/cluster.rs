@@ -20,13 +20,22 @@ impl Cluster {
 
     /// Runs `kubectl`; gives what it printed, or what it complained of.
     pub(crate) fn run(&self, args: &[&str], input: Option<&Value>) -> Result<String, String> {
+        self.kubectl(args, input.map(Value::to_string).as_deref())
+    }
+
+    /// The same, with objects as YAML.
+    pub(crate) fn run_with_text(&self, args: &[&str], input: &str) -> Result<String, String> {
+        self.kubectl(args, Some(input))
+    }
+
+    fn kubectl(&self, args: &[&str], input: Option<&str>) -> Result<String, String> {
         let mut command = Command::new(kubectl());
         command.arg("--kubeconfig").arg(&self.kubeconfig).args(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         if let Some(input) = input {
             let mut stdin = child.stdin.take().unwrap();
-            stdin.write_all(input.to_string().as_bytes()).unwrap();
+            stdin.write_all(input.as_bytes()).unwrap();
         }
         let out = child.wait_with_output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();

@@ -65,9 +65,7 @@ fn a_control_plane_that_lacks_most_of_what_was_wanted_takes_nothing_away() {
     }
     scene.stage.kill_hub();
     // The hub comes back with the kubeconfig of another cluster, where the namespaces are empty.
-    let other = scene.another_cluster();
-    let flag = |cluster: &crate::cluster::Cluster| cluster.kubeconfig.to_str().unwrap().to_owned();
-    scene.stage.swap_flag(&flag(&scene.plane), &flag(&other));
+    let other = scene.another_plane();
     scene.stage.start_hub();
     // What is new there arrives, and each report makes the hub look at that object again.
     for (name, touched) in [("new", "a"), ("newer", "b"), ("newest", "c")] {

@@ -14,7 +14,7 @@ use crate::cluster::app;
 use crate::scene::Scene;
 
 /// The Go agent, with a certificate that bears its name.
-struct GoAgent {
+pub(crate) struct GoAgent {
     args: Vec<String>,
     log: PathBuf,
     child: Option<Child>,
@@ -73,7 +73,7 @@ fn free_port() -> String {
 }
 
 /// A hub that lets Go agents in, and one of them.
-fn scene(mode: &str) -> (Scene<()>, GoAgent, tempfile::TempDir) {
+pub(crate) fn scene(mode: &str) -> (Scene<()>, GoAgent, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let name = bowline_testbed::namespace(&format!("go-{mode}"));
     certificates(dir.path(), &name);

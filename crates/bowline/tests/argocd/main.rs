@@ -7,6 +7,7 @@
 #[allow(dead_code, reason = "shared with another suite, which uses the rest")]
 mod stage;
 
+mod argo;
 mod autonomous;
 mod bad_input;
 mod cluster;
@@ -14,4 +15,6 @@ mod faults;
 mod go_agents;
 mod managed;
 mod projects;
+mod real;
+mod rights;
 mod scene;

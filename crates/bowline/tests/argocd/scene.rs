@@ -1,10 +1,12 @@
-//! A hub on the control plane and one agent, each on its own namespaces of the shared clusters.
+//! A hub on the control plane and one agent, each on its own namespaces of the shared clusters, and
+//! with no other rights than `deploy/rbac` gives them.
 
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::cluster::Cluster;
+use crate::rights::{Account, Role};
 use crate::stage::{Agent, Stage};
 
 /// How long anything may take on a loaded machine.
@@ -22,6 +24,7 @@ pub(crate) struct Scene<A = Agent> {
     /// The agent's own namespace on its cluster.
     pub(crate) home: String,
     pub(crate) agent: A,
+    accounts: Vec<Account>,
     litter: Litter,
 }
 
@@ -41,10 +44,11 @@ impl Scene {
 
     fn new(mode: &str, cluster: usize, mapping: &str) -> Self {
         let name = bowline_testbed::namespace(mode);
-        let bare = Scene::set(&name, cluster, &["--mapping", mapping]);
-        let kubeconfig = bare.site.kubeconfig.to_str().unwrap().to_owned();
-        let flags = ["--kubeconfig", &kubeconfig, "-n", &bare.home];
+        let mut bare = Scene::set(&name, cluster, &["--mapping", mapping]);
+        let account = Account::new(Role::Agent, &bare.site, &name, &bare.home);
+        let flags = ["--kubeconfig", account.flag(), "-n", &bare.home];
         let agent = bare.stage.join_with(&name, mode, &flags);
+        bare.accounts.push(account);
         bare.with(agent)
     }
 }
@@ -63,19 +67,20 @@ impl Scene<()> {
         plane.namespace(&argocd);
         plane.namespace(name);
         site.namespace(&home);
-        let kubeconfig = plane.kubeconfig.to_str().unwrap().to_owned();
-        let mut more = vec!["--kubeconfig", &kubeconfig, "-n", &argocd];
+        let account = Account::new(Role::Hub, &plane, name, &argocd);
+        let mut more = vec!["--kubeconfig", account.flag(), "-n", &argocd];
         more.extend(flags);
         let stage = Stage::with_hub("auto", &more);
         let litter = [(&plane, &argocd), (&plane, &name.to_owned()), (&site, &home)];
         let litter = litter.map(|(cluster, namespace)| (cluster.clone(), namespace.clone()));
         let (name, litter) = (name.to_owned(), Litter(litter.to_vec()));
-        Self { stage, plane, site, name, argocd, home, agent: (), litter }
+        let accounts = vec![account];
+        Self { stage, plane, site, name, argocd, home, agent: (), accounts, litter }
     }
 
     fn with<A>(self, agent: A) -> Scene<A> {
-        let Self { stage, plane, site, name, argocd, home, agent: (), litter } = self;
-        Scene { stage, plane, site, name, argocd, home, agent, litter }
+        let Self { stage, plane, site, name, argocd, home, agent: (), accounts, litter } = self;
+        Scene { stage, plane, site, name, argocd, home, agent, accounts, litter }
     }
 }
 
@@ -90,13 +95,17 @@ impl<A> Scene<A> {
         format!("application/{}/{app}", self.home)
     }
 
-    /// The third cluster, with the namespaces of the control plane and nothing in them.
-    pub(crate) fn another_cluster(&mut self) -> Cluster {
+    /// Has the hub, from its next start on, work on the third cluster, with the namespaces of the
+    /// control plane and nothing in them.
+    pub(crate) fn another_plane(&mut self) -> Cluster {
         let other = Cluster::new(&bowline_testbed::clusters(3).kubeconfigs[2]);
         for namespace in [&self.argocd, &self.name] {
             other.namespace(namespace);
             self.litter.0.push((other.clone(), namespace.clone()));
         }
+        let account = Account::new(Role::Hub, &other, &self.name, &self.argocd);
+        self.stage.swap_flag(self.accounts[0].flag(), account.flag());
+        self.accounts.push(account);
         other
     }
 

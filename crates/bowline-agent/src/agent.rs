@@ -24,6 +24,8 @@ use crate::kv::{Kv, KvFold};
 use crate::line;
 use crate::metrics::Metrics;
 use crate::options::AgentOptions;
+use crate::papers::Papers;
+use crate::principal::{self, Guest};
 use crate::reconcile::Reconciler;
 use crate::shelves::{AgentGate, AgentSealer, Shelves};
 use crate::trust::TrustFold;
@@ -41,7 +43,7 @@ pub struct Agent {
     pub health: Option<SocketAddr>,
     /// Its node.
     pub handle: Handle,
-    identity: Arc<Identity>,
+    papers: Papers,
     world: Arc<World>,
     poke: Arc<Notify>,
     tasks: TaskTracker,
@@ -55,11 +57,18 @@ impl Agent {
         if !options.api.ip().is_loopback() && !options.insecure_api {
             return Err(Error::NotLoopback(options.api));
         }
-        let identity = Arc::new(Identity::open(&options).await?);
-        let shelves = Shelves::of(&identity.name);
+        let papers = Papers::open(&options).await?;
+        let name = papers.name().clone();
         let (world, kv) = (Arc::new(World::default()), Arc::new(Kv::default()));
+        let shelves = match &options.principal {
+            None => Shelves::of(&name),
+            Some(principal) => {
+                world.settle(principal.roster_entry(&name));
+                Shelves::at_principal(&name)
+            }
+        };
         let ground = Ground::open(options.kubernetes.as_ref(), &shelves, &world).await?;
-        let drive = drive(&mut options, &identity, &shelves, &world, &kv, &ground)?;
+        let drive = drive(&mut options, &papers, &shelves, &world, &kv, &ground)?;
         let handle = drive.handle();
         open(&handle, &shelves, &options, ground.recovery()).await?;
         let desired = shelves.own_desired.clone();
@@ -73,16 +82,18 @@ impl Agent {
             Reconciler::new(shelves.clone(), handle.clone(), world.clone(), worker, absence);
         tasks.spawn(reconciler.run(stop.clone()));
         let poke = Arc::new(Notify::new());
-        let dialer = identity.dialer(&options, mode_of(&world));
-        let pace = Pace { check: options.renew_check, spread: options.renew_spread };
-        connect(&tasks, &dialer, &handle, &world, &poke, &stop, &identity, pace);
-        let metrics = Arc::new(Metrics::new(&handle, &world, &identity));
+        let line = Ends { tasks: &tasks, handle: &handle, world: &world, poke: &poke, stop: &stop };
+        match &papers {
+            Papers::Joined(identity) => line.to_hub(identity, &options),
+            Papers::Guest(guest) => line.to_principal(guest, &shelves),
+        }
+        let metrics = Arc::new(Metrics::new(&handle, &world, &papers));
         let api = Arc::new(Api {
             shelves,
             handle: handle.clone(),
             world: world.clone(),
             kv,
-            identity: identity.clone(),
+            papers: papers.clone(),
             metrics,
             labels: options.labels.clone(),
             patience: options.patience,
@@ -91,14 +102,14 @@ impl Agent {
             stop: stop.clone(),
         });
         let ports = api::listen(&api, &options, &tasks, &stop).await?;
-        info!(name = %identity.name, api = %ports.api, hubs = ?identity.hubs, "agent started");
+        info!(%name, api = %ports.api, at = ?papers.addresses(), "agent started");
         Ok(Self {
-            name: identity.name.clone(),
+            name,
             api: ports.api,
             metrics: ports.metrics,
             health: ports.health,
             handle,
-            identity,
+            papers,
             world,
             poke,
             tasks,
@@ -112,9 +123,9 @@ impl Agent {
         self.world.line.is_up()
     }
 
-    /// Until when the certificate holds.
+    /// Until when the certificate holds; the beginning of time if there is none.
     pub fn certificate_until(&self) -> Wall {
-        self.identity.validity().not_after
+        self.papers.validity().map(|validity| validity.not_after).unwrap_or_default()
     }
 
     /// Tries to reach the hub now, not at the end of the present wait.
@@ -124,7 +135,7 @@ impl Agent {
 
     /// Reads certificates and trust again, as on SIGHUP; says whether they had changed.
     pub fn reload(&self) -> Result<bool, Error> {
-        let changed = self.identity.reload()?;
+        let changed = self.papers.reload()?;
         self.retry_now();
         Ok(changed)
     }
@@ -168,29 +179,32 @@ impl std::fmt::Debug for Agent {
 /// Starts the node on what the store holds.
 fn drive(
     options: &mut AgentOptions,
-    identity: &Arc<Identity>,
+    papers: &Papers,
     shelves: &Shelves,
     world: &Arc<World>,
     kv: &Arc<Kv>,
     ground: &Ground,
 ) -> Result<Drive, Error> {
     let store = open_store(&options.data.join("store"))?;
-    let signer = identity.head_signer(options)?;
+    let signer = papers.head_signer(options)?;
+    let me = papers.name().clone();
     let decider =
         Operations { shelves: shelves.clone(), world: world.clone(), applier: ground.applier() };
     let watcher = Watcher { shelves: shelves.clone(), world: world.clone() };
     let kv = KvFold { shelf: shelves.kv.clone(), kv: kv.clone(), world: world.clone() };
-    let trust = TrustFold { roster: shelves.roster.clone(), identity: identity.clone() };
     let mut folds: Vec<Box<dyn Fold>> = vec![Box::new(watcher)];
     folds.extend(ground.fold(world));
     folds.push(Box::new(kv));
-    folds.push(Box::new(trust));
+    if let Papers::Joined(identity) = papers {
+        let (roster, identity) = (shelves.roster.clone(), identity.clone());
+        folds.push(Box::new(TrustFold { roster, identity }));
+    }
     let halt = options.on_halt.take().unwrap_or_else(|| Box::new(|_| std::process::exit(70)));
     let options = Options {
-        id: identity.name.clone(),
+        id: me.clone(),
         limits: Limits::default(),
         gate: Box::new(AgentGate(shelves.clone())),
-        sealer: Box::new(AgentSealer { me: identity.name.clone(), signer }),
+        sealer: Box::new(AgentSealer { me, signer }),
         folds,
         decider: Box::new(decider),
         on_halt: halt,
@@ -232,31 +246,44 @@ fn mode_of(world: &Arc<World>) -> Arc<dyn Fn() -> String + Send + Sync> {
     Arc::new(move || world.state().mode().to_string())
 }
 
-#[expect(clippy::too_many_arguments, reason = "the parts of one agent, put together once")]
-fn connect(
-    tasks: &TaskTracker,
-    dialer: &Dialer,
-    handle: &Handle,
-    world: &Arc<World>,
-    poke: &Arc<Notify>,
-    stop: &CancellationToken,
-    identity: &Arc<Identity>,
-    pace: Pace,
-) {
-    if identity.hubs.is_empty() {
-        warn!("no hub is known: this agent works on its own");
-        return;
+/// What the line to a control plane is tied to on this side.
+struct Ends<'a> {
+    tasks: &'a TaskTracker,
+    handle: &'a Handle,
+    world: &'a Arc<World>,
+    poke: &'a Arc<Notify>,
+    stop: &'a CancellationToken,
+}
+
+impl Ends<'_> {
+    fn to_hub(&self, identity: &Arc<Identity>, options: &AgentOptions) {
+        if identity.hubs.is_empty() {
+            return warn!("no hub is known: this agent works on its own");
+        }
+        let dialer = identity.dialer(options, mode_of(self.world));
+        let (poke, stop) = (self.poke.clone(), self.stop.clone());
+        let line = line::Keeper {
+            dialer: dialer.clone(),
+            handle: self.handle.clone(),
+            world: self.world.clone(),
+            identity: identity.clone(),
+            poke: poke.clone(),
+        };
+        self.tasks.spawn(line.keep(stop.clone()));
+        let pace = Pace { check: options.renew_check, spread: options.renew_spread };
+        self.tasks.spawn(upkeep(identity.clone(), dialer, poke, pace, stop));
     }
-    let (dialer, poke, stop) = (dialer.clone(), poke.clone(), stop.clone());
-    let line = line::Keeper {
-        dialer: dialer.clone(),
-        handle: handle.clone(),
-        world: world.clone(),
-        identity: identity.clone(),
-        poke: poke.clone(),
-    };
-    tasks.spawn(line.keep(stop.clone()));
-    tasks.spawn(upkeep(identity.clone(), dialer, poke, pace, stop));
+
+    fn to_principal(&self, guest: &Arc<Guest>, shelves: &Shelves) {
+        let line = principal::Keeper {
+            guest: guest.clone(),
+            handle: self.handle.clone(),
+            shelves: shelves.clone(),
+            world: self.world.clone(),
+            poke: self.poke.clone(),
+        };
+        self.tasks.spawn(line.keep(self.stop.clone()));
+    }
 }
 
 /// How often the certificate is looked at, and within which time all agents renew theirs.

@@ -36,10 +36,10 @@ pub use problem::Code;
 use problem::Fault;
 
 use crate::error::Error;
-use crate::identity::Identity;
 use crate::kv::Kv;
 use crate::metrics::Metrics;
 use crate::options::AgentOptions;
+use crate::papers::Papers;
 use crate::shelves::Shelves;
 use crate::world::World;
 
@@ -49,7 +49,7 @@ pub(crate) struct Api {
     pub(crate) handle: Handle,
     pub(crate) world: Arc<World>,
     pub(crate) kv: Arc<Kv>,
-    pub(crate) identity: Arc<Identity>,
+    pub(crate) papers: Papers,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) patience: Duration,
@@ -230,7 +230,7 @@ fn is_local(host: &str) -> bool {
 }
 
 async fn metrics(State(api): Shared) -> Response {
-    let text = api.metrics.scrape(&api.world, &api.identity, &api.kv);
+    let text = api.metrics.scrape(&api.world, &api.papers, &api.kv);
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }

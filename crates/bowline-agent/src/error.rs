@@ -57,6 +57,11 @@ pub enum Error {
     /// The cluster's credentials cannot be used.
     #[error("reaching the cluster")]
     Cluster(#[from] bowline_kube::Error),
+    /// An agent of argocd-agent's principal has no cluster.
+    #[error(
+        "an agent at a principal of argocd-agent needs a cluster to work on: give a kubeconfig"
+    )]
+    NoCluster,
     /// The store cannot be opened.
     #[error("opening the store")]
     Store(#[from] bowline_store::Error),
@@ -98,7 +103,7 @@ impl Error {
             Self::Listen { .. } => "BL-1007",
             Self::NotLoopback(_) => "BL-1008",
             Self::Stopped => "BL-1009",
-            Self::Cluster(_) => "BL-1010",
+            Self::Cluster(_) | Self::NoCluster => "BL-1010",
         }
     }
 }

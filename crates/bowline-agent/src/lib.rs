@@ -23,7 +23,9 @@ mod line;
 mod metrics;
 mod news;
 mod options;
+mod papers;
 mod plan;
+mod principal;
 mod reconcile;
 mod shelves;
 mod takeover;
@@ -33,7 +35,12 @@ mod world;
 pub use agent::Agent;
 pub use api::Code;
 pub use applier::{Applier, BoxFuture, Held, Sink, Task};
+pub use bowline_identity::Versions;
 pub use embedded::Embedded;
 pub use error::Error;
 pub use kubernetes::{Adoption, KubernetesOptions, Mismatch, Watched};
 pub use options::AgentOptions;
+pub use principal::{
+    ClientCertificate, Pem, PrincipalCredentials, PrincipalLine, PrincipalOptions, PrincipalRoots,
+    PrincipalTransport,
+};

@@ -11,8 +11,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::identity::Identity;
 use crate::kv::Kv;
+use crate::papers::Papers;
 use crate::world::World;
 
 type ByHealth = Family<Vec<(String, String)>, Gauge>;
@@ -29,7 +29,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(handle: &Handle, world: &Arc<World>, identity: &Arc<Identity>) -> Self {
+    pub(crate) fn new(handle: &Handle, world: &Arc<World>, papers: &Papers) -> Self {
         let mut registry = Registry::default();
         handle.metrics().register(&mut registry);
         let metrics = Self {
@@ -53,16 +53,16 @@ impl Metrics {
             metrics.certificate.clone(),
         );
         *metrics.registry.lock() = registry;
-        metrics.read(world, identity);
+        metrics.read(world, papers);
         metrics
     }
 
-    fn read(&self, world: &World, identity: &Identity) {
+    fn read(&self, world: &World, papers: &Papers) {
         let line = &world.line;
         self.connected.set(i64::from(line.is_up()));
         self.reconnects.inc_by(line.reconnects().saturating_sub(self.reconnects.get()));
         self.failures.inc_by(line.failures().saturating_sub(self.failures.get()));
-        let expiry = identity.validity().not_after.0 / 1000;
+        let expiry = papers.validity().map_or(0, |validity| validity.not_after.0 / 1000);
         self.certificate.set(i64::try_from(expiry).unwrap_or(i64::MAX));
         let state = world.state();
         for health in Health::ALL {
@@ -73,8 +73,8 @@ impl Metrics {
     }
 
     /// All of it, as OpenMetrics text.
-    pub(crate) fn scrape(&self, world: &World, identity: &Identity, kv: &Kv) -> String {
-        self.read(world, identity);
+    pub(crate) fn scrape(&self, world: &World, papers: &Papers, kv: &Kv) -> String {
+        self.read(world, papers);
         self.kv.set(i64::try_from(kv.len()).unwrap_or(i64::MAX));
         let mut out = String::new();
         // Writing to a String cannot fail.

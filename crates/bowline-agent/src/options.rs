@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::kubernetes::KubernetesOptions;
+use crate::principal::PrincipalOptions;
 use bowline_resources::Absence;
 use bowline_types::{NodeId, Prefix};
 use bowline_wire::{Keepalive, Limits, Preference, ProxyRules};
@@ -18,6 +19,9 @@ pub struct AgentOptions {
     pub name: Option<NodeId>,
     /// Where the hub is, `host:port`; empty: where the join token said, or no hub at all.
     pub hubs: Vec<String>,
+    /// The principal of argocd-agent to work for in a hub's place. It needs neither `hubs` nor
+    /// `join`; without `kubernetes` there is nothing that it could be told of.
+    pub principal: Option<PrincipalOptions>,
     /// What lets the agent in: needed the first time, and when its certificate does not count any
     /// more.
     pub join: Option<String>,
@@ -65,6 +69,7 @@ impl AgentOptions {
             data: data.into(),
             name: None,
             hubs: vec![],
+            principal: None,
             join: None,
             labels: BTreeMap::new(),
             transport: Preference::Auto,

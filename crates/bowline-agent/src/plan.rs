@@ -19,6 +19,8 @@ pub(crate) enum Standing {
     Absent,
     /// That cannot be told yet.
     Unsure,
+    /// Its owner has been asked, or will be, and the answer changes the shelf.
+    Silent,
 }
 
 /// What to do.
@@ -85,7 +87,7 @@ fn survey(
                 // A person's word is an order, where absence is none.
                 Some(Standing::Absent) if state.approved.contains(key) => Want::Gone(Why::Removed),
                 Some(Standing::Absent) => Want::Gone(Why::Absent),
-                Some(Standing::Unsure) | None => continue,
+                Some(Standing::Unsure | Standing::Silent) | None => continue,
             },
         };
         intents.push(Intent { key: key.clone(), want });

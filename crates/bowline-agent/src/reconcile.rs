@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_drive::Handle;
-use bowline_resources::{Absence, ObjectKey};
+use bowline_resources::{Absence, ObjectKey, Owner};
 use bowline_sync::Node;
 use bowline_types::Wall;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +16,7 @@ use tracing::{debug, warn};
 use crate::applier::Applier;
 use crate::clock::{until, wall};
 use crate::plan::{self, Plan, Standing};
+use crate::principal::Lacking;
 use crate::shelves::Shelves;
 use crate::takeover;
 use crate::world::{Dirty, World};
@@ -194,12 +195,18 @@ impl Reconciler {
     ) -> Result<BTreeMap<ObjectKey, Standing>, Trouble> {
         let asked: Vec<_> = {
             let state = self.world.state();
-            let shelf = |key: &ObjectKey| self.shelves.desired(state.owner_of(key)).clone();
-            plan::strays(&state, keys).into_iter().map(|key| (shelf(&key), key)).collect()
+            let of = |key: ObjectKey| {
+                let owner = state.owner_of(&key);
+                // The principal was asked, and has not got it.
+                let lacking = owner == Owner::Hub && state.lacking.contains(&key);
+                let never = if lacking { Standing::Absent } else { self.shelves.silence(owner) };
+                (self.shelves.desired(owner).clone(), key, never)
+            };
+            plan::strays(&state, keys).into_iter().map(of).collect()
         };
         let look = move |node: &Node| {
-            let of = |(shelf, key): (_, ObjectKey)| {
-                let standing = standing_in(node, &shelf, &key);
+            let of = |(shelf, key, never): (_, ObjectKey, _)| {
+                let standing = standing_in(node, &shelf, &key, never);
                 (key, standing)
             };
             asked.into_iter().map(of).collect()
@@ -208,13 +215,21 @@ impl Reconciler {
     }
 }
 
-fn standing_in(node: &Node, shelf: &bowline_types::ShelfId, key: &ObjectKey) -> Standing {
+/// What a shelf says of something that nobody wants; `never` is what it means that the shelf, being
+/// whole, has never had it.
+fn standing_in(
+    node: &Node,
+    shelf: &bowline_types::ShelfId,
+    key: &ObjectKey,
+    never: Standing,
+) -> Standing {
     let Some(copy) = node.read(shelf) else { return Standing::Unsure };
     match copy.map.get(key.record_key().as_str()) {
+        Some(record) if record.body.as_ref().is_some_and(Lacking::is) => never,
         // There, but not readable here, or on its way to the fold.
         Some(record) if record.is_live() => Standing::Unsure,
         Some(_) => Standing::Removed,
-        None if copy.place.is_whole() => Standing::Absent,
+        None if copy.place.is_whole() => never,
         None => Standing::Unsure,
     }
 }

@@ -5,11 +5,14 @@ use bowline_resources::{Owner, RosterEntry, desired_shelf, observed_shelf, roste
 use bowline_sync::{Access, Gate, Plan, Recovery, Sealer, Verb};
 use bowline_types::{Interest, NodeId, Prefix, ShelfId, ShelfName, Signature};
 
+use crate::plan::Standing;
+
 /// Every shelf of an agent's world, by what it is for.
 #[derive(Clone, Debug)]
 pub(crate) struct Shelves {
     pub(crate) me: NodeId,
-    /// What the hub wants here.
+    /// What the control plane wants here: the hub's own shelf, or what is kept on behalf of a
+    /// principal.
     pub(crate) hub_desired: ShelfId,
     /// What this agent wants itself, where its own word counts.
     pub(crate) own_desired: ShelfId,
@@ -37,6 +40,27 @@ impl Shelves {
         }
     }
 
+    /// The shelves of an agent that has a principal of argocd-agent in a hub's place: what the
+    /// principal wants is kept on a shelf of the agent's own.
+    pub(crate) fn at_principal(me: &NodeId) -> Self {
+        let received = ShelfName::new("received").expect("a fixed, valid name");
+        Self { hub_desired: ShelfId::new(me.clone(), received), ..Self::of(me) }
+    }
+
+    /// Whether the control plane's word is kept here on its behalf.
+    pub(crate) fn keeps_for_principal(&self) -> bool {
+        self.hub_desired.owner == self.me
+    }
+
+    /// What it means that an owner's shelf, whole as it is here, has never had something. A principal
+    /// has to be asked.
+    pub(crate) fn silence(&self, owner: Owner) -> Standing {
+        match owner {
+            Owner::Hub if self.keeps_for_principal() => Standing::Silent,
+            Owner::Hub | Owner::Agent => Standing::Absent,
+        }
+    }
+
     /// The shelf on which this owner says what it wants here.
     pub(crate) fn desired(&self, owner: Owner) -> &ShelfId {
         match owner {
@@ -46,22 +70,30 @@ impl Shelves {
     }
 
     /// Own shelves with their plans, in the order in which they are opened.
-    pub(crate) fn plans(&self, desired: Recovery) -> [(ShelfId, Plan); 3] {
-        [
+    pub(crate) fn plans(&self, desired: Recovery) -> Vec<(ShelfId, Plan)> {
+        let mut plans = vec![
             (self.own_desired.clone(), Plan::new(desired).control()),
             (self.observed.clone(), Plan::new(Recovery::Relist)),
             // The cluster is its own truth; nobody takes it, so nobody can prove it wrong.
             (self.live.clone(), Plan::new(Recovery::Ask).written()),
-        ]
+        ];
+        if self.keeps_for_principal() {
+            // The principal is asked again after any loss.
+            plans.push((self.hub_desired.clone(), Plan::new(Recovery::Relist)));
+        }
+        plans
     }
 
-    /// What is copied from the hub.
-    pub(crate) fn interests(&self, kv: &[Prefix]) -> [(ShelfId, Interest); 3] {
+    /// What is copied from the hub, if there is one.
+    pub(crate) fn interests(&self, kv: &[Prefix]) -> Vec<(ShelfId, Interest)> {
+        if self.keeps_for_principal() {
+            return vec![];
+        }
         let prefix = |key: &str| Prefix::new(key).expect("a key is a prefix");
         let own_entry = prefix(RosterEntry::key_of(&self.me).as_str());
         let trust = prefix(crate::trust::KEY);
         let kv = if kv.is_empty() { Interest::all() } else { kv.iter().cloned().collect() };
-        [
+        vec![
             (self.roster.clone(), [own_entry, trust].into_iter().collect()),
             (self.hub_desired.clone(), Interest::all()),
             (self.kv.clone(), kv),
@@ -132,6 +164,21 @@ mod tests {
         assert_eq!(gate.may(&hub, Verb::Propose, &s.own_desired), Access::Denied);
         assert_eq!(gate.may(&hub, Verb::Feed, &s.kv), Access::Full);
         assert_eq!(gate.may(&hub, Verb::Feed, &s.observed), Access::Denied);
+    }
+
+    #[test]
+    fn what_a_principal_says_is_kept_on_a_shelf_of_our_own() {
+        let me = NodeId::new("a1").unwrap();
+        let (hub, principal) = (Shelves::of(&me), Shelves::at_principal(&me));
+        assert_eq!(principal.hub_desired.to_string(), "a1/received");
+        let opened = |shelves: &Shelves| {
+            shelves.plans(Recovery::Relist).iter().any(|(shelf, _)| *shelf == shelves.hub_desired)
+        };
+        assert!(opened(&principal) && !opened(&hub));
+        assert!(principal.interests(&[]).is_empty() && !hub.interests(&[]).is_empty());
+        assert_eq!(principal.silence(Owner::Hub), Standing::Silent);
+        assert_eq!(principal.silence(Owner::Agent), Standing::Absent);
+        assert_eq!(hub.silence(Owner::Hub), Standing::Absent);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bowline_resources::{Desired, Mode, ObjectKey, Observed, Owner, RosterEntry};
 use bowline_types::Rev;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 pub(crate) use fold::Watcher;
 
@@ -61,6 +61,8 @@ pub(crate) struct State {
     pub(crate) wrote: Rev,
     /// What the hub wants.
     pub(crate) hub: BTreeMap<ObjectKey, Wanted>,
+    /// What a principal was asked about and has not.
+    pub(crate) lacking: BTreeSet<ObjectKey>,
     /// What this agent wants.
     pub(crate) own: BTreeMap<ObjectKey, Wanted>,
     /// What is there.
@@ -186,6 +188,8 @@ pub(crate) struct World {
     pub(crate) news: News,
     /// The line to the hub.
     pub(crate) line: Line,
+    /// All that is on the cluster is known, and what it owns is on the agent's shelf.
+    pub(crate) surveyed: watch::Sender<bool>,
 }
 
 impl World {
@@ -258,6 +262,16 @@ impl World {
         state.listed = true;
         state.dirty.all = true;
         self.wake.notify_one();
+    }
+
+    /// All that is on the cluster is known, and what it owns is on the agent's shelf.
+    pub(crate) fn surveyed(&self) {
+        self.surveyed.send_replace(true);
+    }
+
+    /// Without a roster: who writes this agent's objects.
+    pub(crate) fn settle(&self, entry: RosterEntry) {
+        self.state().roster = Some(entry);
     }
 
     /// Something about an object changed.

@@ -2,6 +2,7 @@
 
 mod backoff;
 mod connect;
+mod foreign;
 mod proxy;
 mod reconnect;
 mod transport;
@@ -33,6 +34,7 @@ use crate::{
 };
 pub use backoff::Backoff;
 use connect::Connected;
+pub use foreign::ForeignCall;
 pub use proxy::ProxyRules;
 pub use reconnect::{LinkEvent, Reconnector};
 
@@ -328,17 +330,7 @@ impl Dialer {
         call: impl Future<Output = Result<T, tonic::Status>>,
         on: &Connected,
     ) -> Result<T, Error> {
-        let no_http2 = |what| Error::NoHttp2 { addr: self.hub().to_owned(), what };
-        let http2 = on.transport() == Transport::Http2;
-        match tokio::time::timeout(self.0.options.patience, call).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(status)) => match on.trouble().unwrap_or_else(|| error_of(status)) {
-                Error::Broken(source) if http2 => Err(no_http2(chain(&*source))),
-                error => Err(error),
-            },
-            Err(_) if http2 => Err(no_http2("no answer in time".into())),
-            Err(_) => Err(Error::Timeout("the hub's answer")),
-        }
+        timed(call, on, self.hub(), self.0.options.patience).await
     }
 
     /// Tries the transport that is likely to get through, and the other one if it does not.
@@ -384,6 +376,26 @@ impl Dialer {
 
     async fn connect(&self, transport: Transport) -> Result<Connected, Error> {
         connect::connect(&self.0.options, self.hub(), transport).await
+    }
+}
+
+/// The answer of a call in time, or what kept it away.
+async fn timed<T>(
+    call: impl Future<Output = Result<T, tonic::Status>>,
+    on: &Connected,
+    addr: &str,
+    patience: Duration,
+) -> Result<T, Error> {
+    let no_http2 = |what| Error::NoHttp2 { addr: addr.to_owned(), what };
+    let http2 = on.transport() == Transport::Http2;
+    match tokio::time::timeout(patience, call).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(status)) => match on.trouble().unwrap_or_else(|| error_of(status)) {
+            Error::Broken(source) if http2 => Err(no_http2(chain(&*source))),
+            error => Err(error),
+        },
+        Err(_) if http2 => Err(no_http2("no answer in time".into())),
+        Err(_) => Err(Error::Timeout("the hub's answer")),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bowline_types::NodeId;
 use futures_util::{Stream, stream};
 use tokio::sync::mpsc;
-use tonic::{Status, Streaming};
+use tonic::Streaming;
 
 use crate::link::{Closed, Core, End, LinkFacts, LinkHandle};
 use crate::proto::cloudevents::CloudEvent;
@@ -14,6 +14,27 @@ use crate::proto::eventstreamapi::Event;
 
 /// Events on their way to the transport.
 const ROOM: usize = 64;
+
+/// Where to put events, and what the transport takes of them until the link ends. `keep` lives as
+/// long as that.
+pub(crate) fn outbound<K: Send + 'static>(
+    core: &Arc<Core>,
+    keep: K,
+) -> (mpsc::Sender<CloudEvent>, impl Stream<Item = Event> + Send + use<K>) {
+    let (outbound, events) = mpsc::channel(ROOM);
+    let sent =
+        stream::unfold((events, core.clone(), keep), |(mut events, core, keep)| async move {
+            let event: CloudEvent = tokio::select! {
+                biased;
+                event = events.recv() => event?,
+                // A Go agent comes back after a stream that ends well, and after few others.
+                () = core.until_ended() => return None,
+            };
+            core.counters.count_out(prost::Message::encoded_len(&event));
+            Some((Event { event: Some(event) }, (events, core, keep)))
+        });
+    (outbound, sent)
+}
 
 /// A live connection to a peer that speaks another dialect, and whose name is proven.
 pub struct ForeignLink {
@@ -35,34 +56,15 @@ impl fmt::Debug for ForeignLink {
 }
 
 impl ForeignLink {
-    /// The link, and what it sends. `keep` lives as long as the stream of that.
-    pub(crate) fn new<K: Send + 'static>(
+    /// A link whose events go where [`outbound`] leads.
+    pub(crate) fn new(
         facts: LinkFacts,
         core: &Arc<Core>,
+        outbound: mpsc::Sender<CloudEvent>,
         inbound: Streaming<Event>,
-        keep: K,
-    ) -> (Self, impl Stream<Item = Result<Event, Status>> + Send + use<K>) {
-        let (outbound, events) = mpsc::channel(ROOM);
-        let link = Self {
-            peer: core.peer.clone(),
-            facts,
-            handle: LinkHandle::of(core),
-            outbound,
-            inbound,
-            core: core.clone(),
-        };
-        let sent =
-            stream::unfold((events, core.clone(), keep), |(mut events, core, keep)| async move {
-                let event: CloudEvent = tokio::select! {
-                    biased;
-                    event = events.recv() => event?,
-                    // A Go agent comes back after a stream that ends well, and after few others.
-                    () = core.until_ended() => return None,
-                };
-                core.counters.count_out(prost::Message::encoded_len(&event));
-                Some((Ok(Event { event: Some(event) }), (events, core, keep)))
-            });
-        (link, sent)
+    ) -> Self {
+        let (peer, handle) = (core.peer.clone(), LinkHandle::of(core));
+        Self { peer, facts, handle, outbound, inbound, core: core.clone() }
     }
 
     /// The next event; none after the end.

@@ -25,7 +25,8 @@ pub use admission::{
     Admission, AuthRequest, AuthResponse, BoxFuture, Call, Grant, JoinRequest, Peer, RenewRequest,
 };
 pub use client::{
-    Backoff, Credentials, Dialer, DialerOptions, LinkEvent, Preference, ProxyRules, Reconnector,
+    Backoff, Credentials, Dialer, DialerOptions, ForeignCall, LinkEvent, Preference, ProxyRules,
+    Reconnector,
 };
 pub use codec::{Codec, fuzz_decode};
 pub use error::{BoxError, Code, Error, Refusal, RefusalCode};

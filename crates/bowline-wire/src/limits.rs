@@ -53,7 +53,7 @@ impl Default for Limits {
 /// How a dead peer is found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
-    /// A ping goes out this often.
+    /// A ping goes out this often; zero: none ever does.
     pub every: Duration,
     /// A peer that has not answered for this long is gone.
     pub within: Duration,
@@ -65,4 +65,11 @@ impl Keepalive {
     /// For an agent: often enough to keep a NAT entry and to notice a cut line soon.
     pub const AGENT: Self =
         Self { every: Duration::from_secs(20), within: Duration::from_secs(10) };
+    /// For a peer that hangs up on those who ping.
+    pub const OFF: Self = Self { every: Duration::ZERO, within: Duration::ZERO };
+
+    /// How often a ping goes out, if one does.
+    pub(crate) fn interval(self) -> Option<Duration> {
+        Some(self.every).filter(|every| !every.is_zero())
+    }
 }

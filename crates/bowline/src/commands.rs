@@ -8,6 +8,7 @@ mod agents;
 mod apply;
 mod backup;
 mod bench;
+mod compat;
 mod completion;
 mod delete;
 mod describe;

@@ -55,7 +55,7 @@ fn link(api: &Api) -> LinkStatus {
     let up = line.up.as_ref();
     LinkStatus {
         peer: NodeId::hub().to_string(),
-        address: up.map(|u| u.address.clone()).or_else(|| api.identity.hubs.first().cloned()),
+        address: up.map(|u| u.address.clone()).or_else(|| api.papers.addresses().first().cloned()),
         connected: up.is_some(),
         since: line.since.map(Time),
         last_contact: line.last_contact.map(Time),
@@ -143,7 +143,7 @@ fn about_link(api: &Api) -> Finding {
         let what = format!("connected to {} ({}, {:?})", up.address, up.version, up.transport);
         return finding(Level::Ok, "link", what, None, None);
     }
-    if api.identity.hubs.is_empty() {
+    if api.papers.addresses().is_empty() {
         let hint = "give an address with --hub";
         return finding(Level::Warning, "link", "no hub is known".into(), Some(hint), None);
     }
@@ -155,7 +155,10 @@ fn about_link(api: &Api) -> Finding {
 }
 
 fn certificate(api: &Api) -> Finding {
-    let (validity, now) = (api.identity.validity(), wall());
+    let Some(validity) = api.papers.validity() else {
+        return finding(Level::Ok, "certificate", "none is shown".into(), None, None);
+    };
+    let now = wall();
     let until = rfc3339(validity.not_after);
     let left = validity.not_after.0.saturating_sub(now.0);
     let rejoin = Some("join again with a new token: bowline join-token");
@@ -172,7 +175,7 @@ fn certificate(api: &Api) -> Finding {
 }
 
 fn files(api: &Api) -> Vec<Finding> {
-    let exposed = api.identity.exposed().into_iter().map(|path| {
+    let exposed = api.papers.exposed().into_iter().map(|path| {
         let what = format!("{} can be read by others", path.display());
         finding(Level::Error, "certificate", what, Some("chmod 600"), None)
     });

@@ -90,6 +90,7 @@ impl Intake {
         if !std::mem::replace(sealed, true) {
             info!("the agent's shelf has all that its cluster owns");
             self.handle.seal(self.shelves.own_desired.clone());
+            self.world.surveyed();
         }
         Ok(())
     }

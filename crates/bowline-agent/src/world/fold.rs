@@ -9,6 +9,7 @@ use bowline_types::{Change, NodeId, Now, Rev, ShelfId};
 use tracing::{info, warn};
 
 use super::{Seen, State, Wanted, World};
+use crate::principal::Lacking;
 use crate::shelves::Shelves;
 
 /// Follows the shelves.
@@ -26,6 +27,13 @@ impl Watcher {
                 Change::Gone(..) => None,
                 Change::Put(record) => {
                     let Some(body) = &record.body else { continue };
+                    if Lacking::is(body) {
+                        state.hub.remove(&key);
+                        state.lacking.insert(key.clone());
+                        state.touch(&key);
+                        self.world.told(&key);
+                        continue;
+                    }
                     match Desired::decode(body) {
                         Ok(desired) => Some(Wanted { desired: Arc::new(desired), rev: record.rev }),
                         Err(error) => {
@@ -36,6 +44,9 @@ impl Watcher {
                     }
                 }
             };
+            if owner == Owner::Hub {
+                state.lacking.remove(&key);
+            }
             let map = match owner {
                 Owner::Hub => &mut state.hub,
                 Owner::Agent => &mut state.own,

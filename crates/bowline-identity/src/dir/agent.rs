@@ -116,6 +116,12 @@ impl AgentDir {
         Ok(HeadSigner::load(&self.root.join(HEAD))?)
     }
 
+    /// The key for heads of an agent that joins no fleet, and whose heads nobody but itself reads; it
+    /// is made if it is not there.
+    pub fn own_head_signer(&self) -> Result<HeadSigner, Error> {
+        head_signer_or_new(&self.root.join(HEAD))
+    }
+
     /// Secret files that others can read, for `bowline doctor`.
     pub fn exposed(&self) -> Vec<PathBuf> {
         exposed(&self.root, &[NODE, HEAD, JOIN])

@@ -121,7 +121,7 @@ async fn http2(
         .timer(TokioTimer::new())
         .adaptive_window(true)
         .max_send_buf_size(SEND_BUFFER)
-        .keep_alive_interval(options.keepalive.every)
+        .keep_alive_interval(options.keepalive.interval())
         .keep_alive_timeout(options.keepalive.within)
         .keep_alive_while_idle(true)
         .handshake(TokioIo::new(io));

@@ -20,12 +20,12 @@ use super::{Incoming, Shared};
 use crate::error::{Refusal, RefusalCode};
 use crate::link::{self, Core, Inbound, ServerStream};
 use crate::proto::{authapi, eventstreamapi as events, join, tunnel as wire_tunnel, versionapi};
-use crate::skew;
 use crate::tunnel::{self, Tunnel};
 use crate::{
     AuthRequest, AuthResponse, Call, Codec, Error, ForeignLink, Grant, JoinRequest, LinkFacts,
     RenewRequest, Transport,
 };
+use crate::{foreign, skew};
 
 /// Answers one request.
 pub(super) async fn route(
@@ -123,10 +123,11 @@ impl Hub {
             opened: SystemTime::now(),
             counters: core.counters.clone(),
         };
-        let (link, sent) = ForeignLink::new(facts, &core, inbound, entry);
+        let (outbound, sent) = foreign::outbound(&core, entry);
+        let link = ForeignLink::new(facts, &core, outbound, inbound);
         let gone = |_| Status::unavailable("the hub is going away");
         self.shared.incoming.send(Incoming::Foreign(Box::new(link))).await.map_err(gone)?;
-        Ok(Response::new(Box::pin(sent) as EventStream))
+        Ok(Response::new(Box::pin(sent.map(Ok)) as EventStream))
     }
 
     fn codec(&self) -> Codec {

@@ -9,6 +9,7 @@ use bowline_wire::{Preference, ProxyRules};
 use clap::Args;
 use serde_json::json;
 
+use super::compat::Compat;
 use super::role::{self, Settings, Signals};
 use super::telemetry;
 use crate::config::{self, Transport};
@@ -58,6 +59,8 @@ pub(super) struct Agent {
     /// A prefix of kv to copy, instead of all; may be repeated
     #[arg(long = "kv-prefix", value_name = "PREFIX")]
     kv_prefixes: Vec<String>,
+    #[command(flatten)]
+    compat: Compat,
 }
 
 impl Agent {
@@ -79,16 +82,22 @@ impl Agent {
         }
         let settings = self.settings.load::<config::Agent>(connection.data.as_deref(), flags)?;
         let Some(settings) = settings else { return Ok(()) };
+        let mut options = options(&settings)?;
+        options.principal = self.compat.principal()?;
+        if options.principal.is_some() && options.kubernetes.is_none() {
+            let what = "an agent of argocd-agent's principal needs a cluster to work on";
+            return Err(Failure::usage(what).hint("give --kubeconfig FILE or --in-cluster"));
+        }
         role::log(&settings.log)?;
-        role::block_on(serve(settings))
+        role::block_on(serve(settings, options))
     }
 }
 
-async fn serve(settings: config::Agent) -> Outcome {
+async fn serve(settings: config::Agent, options: AgentOptions) -> Outcome {
     let mut signals = Signals::new()?;
     let telemetry = telemetry::start(&settings.telemetry)?;
     // Joining and the wait for the first word of the hub may take long.
-    let started = signals.unless_drained(Running::start(options(&settings)?)).await;
+    let started = signals.unless_drained(Running::start(options)).await;
     let Some(started) = started else { return Ok(()) };
     let agent = started.map_err(|error| {
         let metrics = ("--metrics", settings.metrics);

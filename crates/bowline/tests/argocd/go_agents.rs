@@ -1,82 +1,16 @@
 //! Unmodified agents of argocd-agent (Go, v0.9.0) at a Bowline hub.
 
-use std::net::TcpListener;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
-
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-};
 use serde_json::{Value, json};
 
 use crate::cluster::app;
+use crate::go::{Authority, Process, free_port};
 use crate::scene::Scene;
 
-/// The Go agent, with a certificate that bears its name.
-pub(crate) struct GoAgent {
-    args: Vec<String>,
-    log: PathBuf,
-    child: Option<Child>,
-}
-
-impl GoAgent {
-    fn start(&mut self) {
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(&self.log).unwrap();
-        let program = bowline_testbed::provide("argocd-agent").join("argocd-agent");
-        let mut command = Command::new(program);
-        command.args(&self.args).stdin(Stdio::null());
-        command.stdout(log.try_clone().unwrap()).stderr(log);
-        self.child = Some(command.spawn().unwrap());
-    }
-
-    fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _gone = (child.kill(), child.wait());
-        }
-    }
-}
-
-impl Drop for GoAgent {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-/// A CA, and a certificate of it for the agent, as files.
-fn certificates(dir: &std::path::Path, name: &str) {
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(vec![]).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![rcgen::KeyUsagePurpose::KeyCertSign, rcgen::KeyUsagePurpose::CrlSign];
-    params.distinguished_name.push(DnType::CommonName, "argocd-agent-ca");
-    let ca = params.self_signed(&key).unwrap();
-    std::fs::write(dir.join("ca.crt"), ca.pem()).unwrap();
-    std::fs::write(dir.join("ca.pem"), ca.pem() + &key.serialize_pem()).unwrap();
-    let issuer = Issuer::new(params, key);
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-    params.distinguished_name = rcgen::DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, name);
-    let leaf = params.signed_by(&key, &issuer).unwrap();
-    std::fs::write(dir.join("agent.crt"), leaf.pem()).unwrap();
-    std::fs::write(dir.join("agent.key"), key.serialize_pem()).unwrap();
-}
-
-/// A port that is free; argocd-agent takes none above 32767.
-fn free_port() -> String {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = 12_000 + u16::try_from(std::process::id() % 7_000).unwrap();
-    let mut ports = (0..).map(|_| first + NEXT.fetch_add(1, Ordering::Relaxed));
-    ports.find(|port| TcpListener::bind(("0.0.0.0", *port)).is_ok()).unwrap().to_string()
-}
-
 /// A hub that lets Go agents in, and one of them.
-pub(crate) fn scene(mode: &str) -> (Scene<()>, GoAgent, tempfile::TempDir) {
+pub(crate) fn scene(mode: &str) -> (Scene<()>, Process, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let name = bowline_testbed::namespace(&format!("go-{mode}"));
-    certificates(dir.path(), &name);
+    Authority::new(dir.path()).agent("agent", &name);
     let file = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let flags = ["--with-ca", &file("ca.pem"), "--go-agents", "mtls:CN=([^,]+)"];
     let scene = Scene::without_agent(&name, mode, &flags);
@@ -115,9 +49,7 @@ pub(crate) fn scene(mode: &str) -> (Scene<()>, GoAgent, tempfile::TempDir) {
         "--enable-resource-proxy=false",
     ];
     let log = scene.stage.path("go-agent.log");
-    let args = args.map(str::to_owned).to_vec();
-    let mut agent = GoAgent { args, log, child: None };
-    agent.start();
+    let agent = Process::started(&args, log);
     (scene, agent, dir)
 }
 

@@ -1,0 +1,236 @@
+//! What the principal says, put on shelves. Nothing here waits for the cluster: what is on disk is
+//! done, as far as the principal is concerned.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline_argocd::{Action, Event, Failure, Outcome, Resource, source_uid, version_of};
+use bowline_drive::{Error, Handle};
+use bowline_resources::argocd::{PRINCIPAL_UID, REFRESH};
+use bowline_resources::{Desired, Mode, Object, ObjectKey, Operation, OperationRequest};
+use bowline_sync::WriteError;
+use bowline_types::{Item, NodeId, Verdict};
+use serde_json::Value;
+use tracing::{info, warn};
+
+use super::received::Lacking;
+use crate::shelves::Shelves;
+use crate::world::World;
+
+/// How long an operation may take to be taken on; it is this node's own word.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Who asks for operations, for the record.
+const BY: &str = "principal";
+
+/// Where the principal's words are taken.
+pub(super) struct Desk {
+    pub(super) shelves: Shelves,
+    pub(super) handle: Handle,
+    pub(super) world: Arc<World>,
+    pub(super) mode: Mode,
+}
+
+impl Desk {
+    /// Keeps what the principal says of an object, or does what it asks for.
+    pub(super) async fn take(
+        &self,
+        resource: Resource,
+        action: Action,
+        object: &Object,
+        event: &Event,
+    ) -> Outcome {
+        let key = key_of(&self.shelves.me, resource, &object.metadata.name);
+        match (self.mode, action) {
+            (Mode::Managed, Action::Create | Action::SpecUpdate) => {
+                self.wanted(&key, object, event).await
+            }
+            (Mode::Managed, Action::Delete) => self.unwanted(&key, object).await,
+            // Of what this agent owns, a principal says nothing but that it be looked at again.
+            (Mode::Autonomous, Action::SpecUpdate) => self.refresh(&key, object, event).await,
+            (_, Action::SetOperation) => {
+                let argument = object.rest.get("operation").cloned().unwrap_or_default();
+                self.operate(&key, object, event, Operation::Sync, argument).await
+            }
+            (_, Action::TerminateOperation) => {
+                self.operate(&key, object, event, Operation::Terminate, Value::Null).await
+            }
+            _ => Outcome::Refused,
+        }
+    }
+
+    async fn wanted(&self, key: &ObjectKey, object: &Object, event: &Event) -> Outcome {
+        let Some(desired) = as_wanted(key, object, event.principal_uid.as_deref()) else {
+            warn!(%key, "the principal names no uid of what it wants");
+            return Outcome::Refused;
+        };
+        let same = self.world.state().hub.get(key).is_some_and(|had| *had.desired == desired);
+        if !same {
+            let kept = self.keep(Item::put(key.record_key(), desired.encode())).await;
+            if kept != Outcome::Done {
+                return kept;
+            }
+        }
+        match self.refresh(key, object, event).await {
+            // What has just been made is looked at anyway.
+            Outcome::Failed(Failure::NotFound) => Outcome::Done,
+            outcome => outcome,
+        }
+    }
+
+    async fn unwanted(&self, key: &ObjectKey, object: &Object) -> Outcome {
+        let uid = object.metadata.uid.clone().unwrap_or_default();
+        let (had, deleting) = {
+            let state = self.world.state();
+            let wanted = state.hub.get(key).map(|w| (w.desired.uid.clone(), w.desired.deleting));
+            let there = state.live.get(key).map(|held| (held.live.of.uid.clone(), false));
+            wanted.or(there).unzip()
+        };
+        let Some(had) = had else { return Outcome::Done };
+        if !uid.is_empty() && uid != had {
+            // Of an object that has a successor by now.
+            return Outcome::Done;
+        }
+        // A delete without a version is an answer: the principal has looked and found nothing.
+        let absent = version_of(object).is_empty() && deleting != Some(true);
+        let record = key.record_key();
+        if absent {
+            info!(%key, "the principal does not have it");
+            return self.keep(Item::put(record, Lacking::body(&had))).await;
+        }
+        self.keep(Item::remove(record)).await
+    }
+
+    /// Has an Application looked at again, if that is asked for.
+    async fn refresh(&self, key: &ObjectKey, object: &Object, event: &Event) -> Outcome {
+        let Some(how) = object.metadata.annotations.get(REFRESH) else { return Outcome::Done };
+        let how = Value::from(how.as_str());
+        self.operate(key, object, event, Operation::Refresh, how).await
+    }
+
+    async fn operate(
+        &self,
+        key: &ObjectKey,
+        object: &Object,
+        event: &Event,
+        operation: Operation,
+        argument: Value,
+    ) -> Outcome {
+        if !self.world.state().live.contains_key(key) {
+            return Outcome::Failed(Failure::NotFound);
+        }
+        let request = OperationRequest {
+            // The same for each repetition of the event, so that it takes effect once.
+            id: format!("{}-{}", operation.as_str().to_lowercase(), event.event_id),
+            key: key.clone(),
+            uid: Some(source_uid(object).to_owned()).filter(|uid| !uid.is_empty()),
+            operation,
+            by: BY.into(),
+            argument,
+        };
+        let ask = Some(request.encode());
+        let asked = self.handle.propose(&self.shelves.observed, vec![], vec![], ask, PATIENCE);
+        match asked.await {
+            Ok(Verdict::Taken { .. }) => Outcome::Done,
+            Ok(Verdict::Refused { why, .. }) => {
+                warn!(%key, %operation, why, "an operation is not taken on");
+                Outcome::Refused
+            }
+            Ok(Verdict::Unknown | Verdict::Expired) | Err(_) => Outcome::Failed(Failure::Server),
+        }
+    }
+
+    /// Forgets what the principal lacks and the cluster lacks too.
+    pub(super) async fn sweep(&self) {
+        let gone: Vec<_> = {
+            let state = self.world.state();
+            let gone = state.lacking.iter().filter(|key| !state.live.contains_key(key));
+            gone.map(|key| Item::remove(key.record_key())).collect()
+        };
+        for batch in gone.chunks(bowline_types::MAX_COMMIT_RECORDS) {
+            let shelf = &self.shelves.hub_desired;
+            if let Err(error) = self.handle.write(shelf, vec![], batch.to_vec()).await {
+                return warn!(%error, "what is gone on both ends is forgotten later");
+            }
+        }
+    }
+
+    async fn keep(&self, item: Item) -> Outcome {
+        match self.handle.write(&self.shelves.hub_desired, vec![], vec![item]).await {
+            Ok(_) => Outcome::Done,
+            Err(Error::Write(refusal)) if refusal.0 == WriteError::TooLarge => {
+                warn!("an object is too large to be kept");
+                Outcome::Failed(Failure::TooLarge)
+            }
+            Err(error) => {
+                warn!(%error, "what the principal says cannot be kept yet");
+                Outcome::Failed(Failure::Server)
+            }
+        }
+    }
+}
+
+/// Where something of the dialect is on the shelves, whatever either end calls its namespace: it is
+/// the agent's own.
+pub(super) fn key_of(me: &NodeId, resource: Resource, name: &str) -> ObjectKey {
+    let (api_version, kind) = resource.type_of();
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let namespace = Some(me.to_string());
+    ObjectKey { group: group.into(), kind: kind.into(), namespace, name: name.into() }
+}
+
+/// An object of the principal as it wants it here, spelled as on the shelf.
+fn as_wanted(key: &ObjectKey, object: &Object, principal: Option<&str>) -> Option<Desired> {
+    let uid = object.metadata.uid.clone().filter(|uid| !uid.is_empty())?;
+    let mut wanted = object.intended();
+    let meta = &mut wanted.metadata;
+    meta.namespace.clone_from(&key.namespace);
+    meta.uid = Some(uid.clone());
+    meta.creation_timestamp.clone_from(&object.metadata.creation_timestamp);
+    meta.deletion_timestamp.clone_from(&object.metadata.deletion_timestamp);
+    meta.rest.remove("ownerReferences");
+    meta.annotations.remove(REFRESH);
+    if let (Some(principal), "Application") = (principal, key.kind.as_str()) {
+        meta.annotations.insert(PRINCIPAL_UID.into(), principal.to_owned());
+    }
+    wanted.rest.remove("operation");
+    let deleting = object.metadata.deletion_timestamp.is_some();
+    Some(Desired { object: wanted, uid, deleting })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_principal_wants_is_spelled_as_on_the_shelf() {
+        let me = NodeId::new("a1").unwrap();
+        let key = key_of(&me, Resource::Application, "web");
+        assert_eq!(key.to_string(), "argoproj.io/Application/a1/web");
+        let app = Object::from_value(json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {
+                "name": "web", "namespace": "a1", "uid": "u1", "resourceVersion": "7",
+                "annotations": {REFRESH: "hard", "team": "a"}, "generation": 3,
+                "ownerReferences": [{"kind": "ApplicationSet", "name": "all"}],
+            },
+            "spec": {"project": "p"}, "operation": {"sync": {}}, "status": {"x": 1},
+        }))
+        .unwrap();
+        let desired = as_wanted(&key, &app, Some("p1")).unwrap();
+        assert_eq!((desired.uid.as_str(), desired.deleting), ("u1", false));
+        assert_eq!(desired.object.key(), key);
+        let annotations: Vec<_> = desired.object.metadata.annotations.iter().collect();
+        let expected = [(PRINCIPAL_UID.to_owned(), "p1".to_owned()), ("team".into(), "a".into())];
+        assert_eq!(annotations, expected.iter().map(|(k, v)| (k, v)).collect::<Vec<_>>());
+        assert!(desired.object.rest.is_empty() && desired.object.status.is_none());
+        assert!(desired.object.metadata.rest.is_empty());
+        let mut nobody = app.clone();
+        nobody.metadata.uid = None;
+        assert_eq!(as_wanted(&key, &nobody, None), None);
+        let mut going = app;
+        going.metadata.deletion_timestamp = Some("2026-01-01T00:00:00Z".into());
+        assert!(as_wanted(&key, &going, None).unwrap().deleting);
+    }
+}

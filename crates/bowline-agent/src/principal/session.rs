@@ -1,0 +1,384 @@
+//! One stream after another with a principal: what is owed to it, what it says, and whether both
+//! ends have the same.
+//!
+//! What is owed outlives a stream, so that a reconnect costs what has changed and one round of
+//! comparing. Events are worked on side by side, those of one object in order.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bowline_argocd::{
+    Apps, End, Event, Inbox, Inventory, Message, Need, Outbox, Outcome, Place, Resync, Subject,
+    Taken, Task, Work, uuid,
+};
+use bowline_resources::{Mode, ObjectKey};
+use bowline_types::{Mono, Now};
+use bowline_wire::{CloudEvent, ForeignLink};
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use super::desk::Desk;
+use super::live;
+use super::speech::{Speech, Sums};
+use super::told::{Told, needs, told_of};
+use crate::clock::wall;
+use crate::news::{About, Since};
+use crate::world::State;
+
+/// How often both ends compare what they have, at the least.
+const PROOF: Duration = Duration::from_secs(600);
+/// Events that are worked on at a time; then the stream is not read.
+const AT_A_TIME: usize = 256;
+/// Events that wait for their ack at a time. A Go principal works on one after the other and drops
+/// what does not fit its queue.
+const WINDOW: usize = 64;
+/// Questions of a round that are owed at a time, so that what changes meanwhile does not wait for
+/// all of them.
+const QUESTIONS: usize = 32;
+/// How often to look whether the principal is still there.
+const PULSE: Duration = Duration::from_secs(5);
+/// A principal that owes an ack and says nothing at all for this long is gone.
+const SILENCE: Duration = Duration::from_secs(60);
+
+type Working = FuturesUnordered<BoxFuture<'static, (Work, Outcome)>>;
+
+/// The agent's end of the dialect.
+pub(super) struct Session {
+    desk: Arc<Desk>,
+    home: String,
+    heartbeat: Option<Duration>,
+    outbox: Outbox,
+    inbox: Inbox,
+    resync: Resync,
+    /// Debts of the round that are not in the outbox yet.
+    later: VecDeque<(Subject, Need)>,
+    /// How many things the principal has named in this round that were not here.
+    lacked: usize,
+    told: BTreeMap<Place, Told>,
+    sums: Sums,
+    /// Up to where the changes here have been looked at; none: not at all yet.
+    seen: Option<u64>,
+    began: Instant,
+    heard: Instant,
+}
+
+impl Session {
+    pub(super) fn new(desk: Desk, home: &str, heartbeat: Option<Duration>) -> Self {
+        let (mode, me) = (desk.mode, desk.shelves.me.clone());
+        let now = Instant::now();
+        Self {
+            resync: Resync::new(End::Agent, mode, me.as_str(), home, Apps::In(home.to_owned())),
+            outbox: Outbox::new(rand::random()),
+            inbox: Inbox::new(End::Agent, mode),
+            desk: Arc::new(desk),
+            home: home.to_owned(),
+            heartbeat,
+            later: VecDeque::new(),
+            lacked: 0,
+            told: BTreeMap::new(),
+            sums: Sums::new(),
+            seen: None,
+            began: now,
+            heard: now,
+        }
+    }
+
+    /// Serves one stream until it ends or is told to.
+    pub(super) async fn serve(&mut self, mut link: ForeignLink, stop: CancellationToken) {
+        let mut working = Working::new();
+        self.heard = Instant::now();
+        self.outbox.stream_up(self.now().mono);
+        self.begin().await;
+        self.converse(&mut link, &mut working, stop).await;
+        link.handle.close();
+        self.outbox.stream_down();
+        self.inbox.stream_down();
+        // What has begun is done: the principal tells it again, and it is found done.
+        while let Some((work, outcome)) = working.next().await {
+            let _acks = self.inbox.finish(work, &outcome);
+        }
+    }
+
+    async fn converse(
+        &mut self,
+        link: &mut ForeignLink,
+        working: &mut Working,
+        stop: CancellationToken,
+    ) {
+        let every = |time| tokio::time::interval_at(tokio::time::Instant::now() + time, time);
+        let mut proof = every(PROOF);
+        let mut pulse = every(PULSE);
+        let mut beat = every(self.heartbeat.unwrap_or(PROOF));
+        let mut news = self.desk.world.news.watch();
+        loop {
+            news.borrow_and_update();
+            self.catch_up();
+            if self.send_due(link).await.is_none() {
+                return;
+            }
+            let full = link.room() == 0;
+            let wait = self.wait();
+            let until_room = link.until_room();
+            let reads = working.len() < AT_A_TIME && self.inbox.waiting() < AT_A_TIME;
+            tokio::select! {
+                event = link.next(), if reads => match event {
+                    Some(event) => self.hear(event, link, working).await,
+                    None => return,
+                },
+                Some((work, outcome)) = working.next(), if !working.is_empty() => {
+                    if let Some(next) = self.finish(work, outcome, link).await {
+                        self.work(next, link, working).await;
+                    }
+                }
+                changed = news.changed() => if changed.is_err() { return },
+                () = tokio::time::sleep(wait), if !full => {}
+                () = until_room, if full => {}
+                _ = proof.tick() => self.begin().await,
+                _ = beat.tick(), if self.heartbeat.is_some() => {
+                    self.say(&Event::heartbeat(uuid(rand::random())), link).await;
+                }
+                _ = pulse.tick() => if self.is_silent() {
+                    return warn!("the principal does not answer any more: connecting anew");
+                },
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+
+    fn now(&self) -> Now {
+        let mono = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Now { wall: wall(), mono: Mono(mono) }
+    }
+
+    /// How long there is nothing to send, unless something happens.
+    fn wait(&self) -> Duration {
+        if self.outbox.unacked() >= WINDOW {
+            return PULSE;
+        }
+        let wait = self.outbox.next_due().map(|due| due.0.saturating_sub(self.now().mono.0));
+        Duration::from_millis(wait.unwrap_or(3_600_000))
+    }
+
+    fn is_silent(&self) -> bool {
+        self.outbox.unacked() > 0 && self.heard.elapsed() > SILENCE
+    }
+
+    fn inventory(&mut self) -> Inventory {
+        let state = self.desk.world.state();
+        speech(&self.desk, &self.home, &state, &mut self.sums).inventory()
+    }
+
+    /// Begins a round of comparing.
+    async fn begin(&mut self) {
+        self.desk.sweep().await;
+        let inventory = self.inventory();
+        self.sums.retain(|place, _| inventory.get(place).is_some());
+        debug!(objects = inventory.places().count(), "comparing with the principal");
+        self.lacked = 0;
+        self.later.clear();
+        let owed = self.resync.begin(&inventory);
+        self.later.extend(owed);
+        // A principal that has not acted on the end of something is told again.
+        self.told.retain(|_, told| !matches!(told, Told::Gone(_)));
+        let gone: BTreeSet<_> = {
+            let state = self.desk.world.state();
+            let gone = state.observed.iter().filter(|(_, seen)| seen.observed.gone);
+            gone.map(|(key, _)| key.clone()).collect()
+        };
+        self.look(&gone);
+    }
+
+    fn owe(&mut self, subject: Subject, need: Need) {
+        let now = self.now().mono;
+        self.outbox.owe(subject, need, now);
+    }
+
+    /// Owes the principal what has changed here since this was last asked.
+    fn catch_up(&mut self) {
+        let last = self.desk.world.news.last();
+        let keys = match self.seen.map(|seen| self.desk.world.news.since(seen)) {
+            Some(Since::These(items)) => {
+                let key = |(_, about)| match about {
+                    About::Object(key) => Some(key),
+                    About::Kv(_) => None,
+                };
+                items.into_iter().filter_map(key).collect()
+            }
+            Some(Since::Lost) | None => self.desk.world.state().keys(),
+        };
+        self.seen = Some(last);
+        self.look(&keys);
+        while self.outbox.owed() < QUESTIONS
+            && let Some((subject, need)) = self.later.pop_front()
+        {
+            self.owe(subject, need);
+        }
+    }
+
+    fn look(&mut self, keys: &BTreeSet<ObjectKey>) {
+        let mode = self.desk.mode;
+        for key in keys {
+            let (place, now) = {
+                let state = self.desk.world.state();
+                let speech = speech(&self.desk, &self.home, &state, &mut self.sums);
+                let place = speech.place(key);
+                let now = place.as_ref().and_then(|place| told_of(&speech, key, place, mode));
+                (place, now)
+            };
+            let Some(place) = place else { continue };
+            let before = self.told.get(&place).cloned();
+            if before == now {
+                continue;
+            }
+            for need in needs(before.as_ref(), now.as_ref()) {
+                self.owe(Subject::Object(place.clone()), need);
+            }
+            match now {
+                Some(now) => drop(self.told.insert(place, now)),
+                None => drop(self.told.remove(&place)),
+            }
+        }
+    }
+
+    /// Sends what is due; none if the stream is gone.
+    async fn send_due(&mut self, link: &ForeignLink) -> Option<()> {
+        // What the principal has dropped is repeated though the window is full.
+        let stalled = self.heard.elapsed() > PULSE;
+        let free = if stalled { WINDOW } else { WINDOW.saturating_sub(self.outbox.unacked()) };
+        let (now, room) = (self.now(), link.room().min(free));
+        let events = {
+            let state = self.desk.world.state();
+            let mut speech = speech(&self.desk, &self.home, &state, &mut self.sums);
+            self.outbox.poll(now, room, &mut rand::random::<f64>, &mut speech)
+        };
+        for mut event in events {
+            event.stamp(now.wall);
+            link.send(event.to_wire(End::Agent)).await.ok()?;
+        }
+        Some(())
+    }
+
+    /// Sends what is not repeated; where the stream is gone, its end is found out elsewhere.
+    async fn say(&self, event: &Event, link: &ForeignLink) {
+        let _gone = link.send(event.to_wire(End::Agent)).await;
+    }
+
+    async fn hear(&mut self, event: CloudEvent, link: &ForeignLink, working: &mut Working) {
+        self.heard = Instant::now();
+        let event = match Event::from_wire(event) {
+            Ok(event) => event,
+            Err(error) => return warn!(%error, "an event is not read"),
+        };
+        match self.inbox.take(event) {
+            Taken::Work(work) => self.work(work, link, working).await,
+            Taken::Ack { resource_id, event_id } => self.acked(&resource_id, &event_id).await,
+            Taken::Answer(ack) => self.say(&ack, link).await,
+            Taken::Refused { ack, why } => {
+                warn!(%why, "an event is not taken");
+                self.say(&ack, link).await;
+            }
+            Taken::Waits | Taken::Duplicate => {}
+        }
+    }
+
+    /// Begins a piece of work, and what waited for it if it is done at once.
+    async fn work(&mut self, work: Work, link: &ForeignLink, working: &mut Working) {
+        let mut next = Some(work);
+        while let Some(work) = next.take() {
+            let outcome = match &work.task {
+                Task::Object { .. } => {
+                    return working.push(Box::pin(perform(self.desk.clone(), work)));
+                }
+                Task::Resync(message) => self.compare(message),
+                Task::Live => {
+                    if let Some(answer) = live::answer(&work.event) {
+                        self.say(&answer, link).await;
+                    }
+                    Outcome::Done
+                }
+                Task::Error(_) | Task::ClusterCacheInfo(_) => Outcome::Refused,
+            };
+            next = self.finish(work, outcome, link).await;
+        }
+    }
+
+    /// Tells the principal what is done; gives what waited for that.
+    async fn finish(&mut self, work: Work, outcome: Outcome, link: &ForeignLink) -> Option<Work> {
+        let finished = self.inbox.finish(work, &outcome);
+        for ack in &finished.acks {
+            self.say(ack, link).await;
+        }
+        finished.next
+    }
+
+    /// A step of a round.
+    fn compare(&mut self, message: &Message) -> Outcome {
+        let inventory = self.inventory();
+        let known = inventory.places().count();
+        match self.resync.receive(&inventory, message) {
+            Ok(owed) => {
+                for (subject, need) in owed {
+                    let (subject, need) = self.worded(&inventory, subject, need);
+                    self.later.push_back((subject, need));
+                }
+                debug!(known, waiting = self.later.len(), "a step of a round");
+                Outcome::Done
+            }
+            Err(error) => {
+                warn!(%error, "a step of a round is not taken");
+                Outcome::Refused
+            }
+        }
+    }
+
+    /// What is owed of a round, as a Go principal needs it.
+    fn worded(&mut self, here: &Inventory, subject: Subject, need: Need) -> (Subject, Need) {
+        if let (Subject::Resync(place), Need::RequestUpdate) = (&subject, &need)
+            && here.get(place).is_none()
+        {
+            self.lacked += 1;
+        }
+        match (self.desk.mode, need) {
+            // It leaves alone an update of what it does not have, and updates what it is to create.
+            (Mode::Autonomous, Need::SpecUpdate) => (subject, Need::Create),
+            (_, need) => (subject, need),
+        }
+    }
+
+    async fn acked(&mut self, resource_id: &str, event_id: &str) {
+        let now = self.now().mono;
+        let Some((subject, need)) = self.outbox.ack(resource_id, event_id, now) else { return };
+        let inventory = match need {
+            Need::RequestResync => self.inventory(),
+            _ => Inventory::default(),
+        };
+        let owed = self.resync.acked(&inventory, &subject, &need);
+        self.later.extend(owed);
+        let over = self.desk.mode == Mode::Managed && self.resync.is_sealed(&inventory);
+        if over && self.lacked > 0 && self.later.is_empty() {
+            // Of a long list the principal may have dropped a part.
+            info!(found = self.lacked, "the principal had more than was known here: asking again");
+            self.begin().await;
+        }
+    }
+}
+
+/// The words of the dialect, as things stand.
+fn speech<'a>(desk: &'a Desk, home: &'a str, state: &'a State, sums: &'a mut Sums) -> Speech<'a> {
+    Speech { me: &desk.shelves.me, mode: desk.mode, home, state, sums }
+}
+
+/// Does what goes to disk.
+async fn perform(desk: Arc<Desk>, work: Work) -> (Work, Outcome) {
+    let outcome = match &work.task {
+        Task::Object { resource, action, object } => {
+            desk.take(*resource, *action, object, &work.event).await
+        }
+        _ => Outcome::Refused,
+    };
+    (work, outcome)
+}

@@ -1,0 +1,166 @@
+//! What this agent has to say to its principal, put into its words.
+
+use std::collections::BTreeMap;
+
+use bowline_argocd::checksum::{Sum, spec_checksum};
+use bowline_argocd::payload::{encode, gravestone};
+use bowline_argocd::{
+    Draft, Held, Ids, Inventory, Need, Place, Render, Resource, Subject, Trace, resource_id, uuid,
+    word,
+};
+use bowline_resources::argocd::{GPG_KEYS, GROUP, SOURCE_UID, app};
+use bowline_resources::{Desired, Mode, Object, ObjectKey, Observed, Owner};
+use bowline_types::{NodeId, Rev};
+
+use super::desk::key_of;
+use crate::world::{State, Wanted};
+
+/// Checksums that were worked out before, by place and rev.
+pub(super) type Sums = BTreeMap<Place, (Rev, Option<Sum>)>;
+
+/// This agent's things, as the dialect names them.
+pub(super) struct Speech<'a> {
+    pub(super) me: &'a NodeId,
+    pub(super) mode: Mode,
+    /// The agent's own namespace on its cluster.
+    pub(super) home: &'a str,
+    pub(super) state: &'a State,
+    pub(super) sums: &'a mut Sums,
+}
+
+impl Speech<'_> {
+    /// Where an object of the shelves is, in the words of the dialect; none if it has none.
+    pub(super) fn place(&self, key: &ObjectKey) -> Option<Place> {
+        place(self.me, self.home, key).filter(|place| match self.mode {
+            Mode::Managed => true,
+            // The rest of an autonomous agent's things is its own business.
+            Mode::Autonomous => {
+                matches!(place.resource, Resource::Application | Resource::AppProject)
+            }
+        })
+    }
+
+    fn key(&self, place: &Place) -> ObjectKey {
+        key_of(self.me, place.resource, &place.name)
+    }
+
+    fn wanted(&self, place: &Place) -> Option<&Wanted> {
+        self.state.by(self.mode.owner()).get(&self.key(place))
+    }
+
+    fn seen(&self, place: &Place) -> Option<&Observed> {
+        self.state.observed.get(&self.key(place)).map(|seen| &seen.observed)
+    }
+
+    /// All that counts here on the word of whoever owns it; on the managed side also what is there
+    /// and was made by this agent's predecessor.
+    pub(super) fn inventory(&mut self) -> Inventory {
+        let owner = self.mode.owner();
+        let mut keys: Vec<_> = self.state.by(owner).keys().cloned().collect();
+        if owner == Owner::Hub {
+            let left = |key: &&ObjectKey| !self.state.hub.contains_key(*key);
+            let left = self.state.live.keys().filter(left);
+            keys.extend(left.filter(|key| !self.state.lacking.contains(*key)).cloned());
+        }
+        let places: Vec<_> = keys.iter().filter_map(|key| self.place(key)).collect();
+        places.into_iter().filter_map(|place| self.held(&place).map(|h| (place, h))).collect()
+    }
+
+    /// What is held at one place.
+    pub(super) fn held(&mut self, place: &Place) -> Option<Held> {
+        let Some(wanted) = self.wanted(place).cloned() else {
+            let key = self.key(place);
+            let live = self.state.live.get(&key).filter(|held| held.from == self.mode.owner())?;
+            // Without a checksum it is told what is wanted, even if that is what is there.
+            return (self.mode == Mode::Managed && !self.state.lacking.contains(&key))
+                .then(|| Held { uid: live.live.of.uid.clone(), checksum: None, copy: None });
+        };
+        let known = self.sums.get(place).filter(|(rev, _)| *rev == wanted.rev).map(|(_, sum)| *sum);
+        let checksum = known.unwrap_or_else(|| {
+            let sum = spec_checksum(place.resource, &wanted.desired.object).ok();
+            self.sums.insert(place.clone(), (wanted.rev, sum));
+            sum
+        });
+        Some(Held { uid: wanted.desired.uid.clone(), checksum, copy: None })
+    }
+
+    /// What a round says of this subject. Of one place only that place matters.
+    fn resync(&mut self, subject: &Subject, need: &Need) -> Option<Draft> {
+        let inventory = match subject {
+            Subject::Resync(place) => {
+                self.held(place).map(|held| (place.clone(), held)).into_iter().collect()
+            }
+            _ => self.inventory(),
+        };
+        let payload = word(&inventory, subject, need)?;
+        Some(draft(Ids::Fresh(uuid(rand::random())), payload))
+    }
+
+    fn told(&self, place: &Place, need: &Need) -> Option<(Object, Rev)> {
+        let wanted = self.wanted(place)?;
+        let seen = self.state.observed.get(&self.key(place));
+        let rev = seen.map_or(wanted.rev, |seen| seen.rev.max(wanted.rev));
+        let mut object = match need {
+            Need::StatusUpdate => reported(&wanted.desired),
+            _ => shown(&wanted.desired),
+        };
+        object.status = self.seen(place).map(|seen| app::shown_status(seen, None));
+        object.status = object.status.filter(|status| !status.is_null());
+        if *need == Need::StatusUpdate && object.status.is_none() {
+            return None;
+        }
+        object.metadata.namespace = Some(place.namespace.clone());
+        object.metadata.rest.insert("resourceVersion".into(), rev.to_string().into());
+        Some((object, rev))
+    }
+}
+
+impl Render for Speech<'_> {
+    fn render(&mut self, subject: &Subject, need: &Need) -> Option<Draft> {
+        let Subject::Object(place) = subject else { return self.resync(subject, need) };
+        if let Need::Delete { uid } = need {
+            let resource_id = resource_id(&place.name, uid);
+            let ids = Ids::Object { resource_id, version: String::new() };
+            return Some(draft(ids, encode(&gravestone(place, uid))));
+        }
+        let uid = self.wanted(place)?.desired.uid.clone();
+        let (object, rev) = self.told(place, need)?;
+        let resource_id = resource_id(&place.name, &uid);
+        Some(draft(Ids::Object { resource_id, version: rev.to_string() }, encode(&object)))
+    }
+}
+
+fn draft(ids: Ids, payload: bytes::Bytes) -> Draft {
+    Draft { ids, payload, principal_uid: None, trace: Trace::default() }
+}
+
+/// Where an object of the shelves is, in the words of the dialect; none if it has none.
+fn place(me: &NodeId, home: &str, key: &ObjectKey) -> Option<Place> {
+    let resource = match (key.group.as_str(), key.kind.as_str()) {
+        (GROUP, "Application") => Resource::Application,
+        (GROUP, "AppProject") => Resource::AppProject,
+        ("", "Secret") => Resource::Repository,
+        ("", "ConfigMap") if key.name == GPG_KEYS => Resource::GpgKey,
+        _ => return None,
+    };
+    let own = key.namespace.as_deref() == Some(me.as_str());
+    own.then(|| Place::new(resource, home, key.name.clone()))
+}
+
+/// A managed Application, of which a principal reads names and status.
+fn reported(desired: &Desired) -> Object {
+    let mut object = desired.object.clone();
+    object.metadata.annotations.insert(SOURCE_UID.into(), desired.uid.clone());
+    object.metadata.deletion_timestamp = None;
+    object
+}
+
+/// Something of this agent's own. Whoever deletes the principal's mirror of it must not wait for a
+/// controller that is here.
+fn shown(desired: &Desired) -> Object {
+    let mut object = desired.object.clone();
+    object.metadata.finalizers.clear();
+    object.metadata.deletion_timestamp = None;
+    object.metadata.rest.remove("ownerReferences");
+    object
+}

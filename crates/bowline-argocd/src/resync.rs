@@ -77,6 +77,8 @@ pub struct Resync {
     /// What a principal puts before the names of an autonomous agent's projects.
     prefix: String,
     stage: Stage,
+    /// What the peer has shown in this round to hold as we do.
+    alike: BTreeSet<Place>,
 }
 
 /// How far a round has come.
@@ -98,7 +100,8 @@ impl Resync {
     /// The resync of this end with, or in, the agent of this name and mode.
     pub fn new(end: End, mode: Mode, agent: &str, home: impl Into<String>, apps: Apps) -> Self {
         let prefix = format!("{agent}-");
-        Self { role: Role::of(end, mode), home: home.into(), apps, prefix, stage: Stage::Rest }
+        let (role, home, alike) = (Role::of(end, mode), home.into(), BTreeSet::new());
+        Self { role, home, apps, prefix, stage: Stage::Rest, alike }
     }
 
     /// Our role.
@@ -108,6 +111,7 @@ impl Resync {
 
     /// Begins a round: to be called for every new stream, and from time to time.
     pub fn begin(&mut self, inventory: &Inventory) -> Vec<Owed> {
+        self.alike.clear();
         match self.role {
             Role::Source => {
                 self.stage = Stage::Asking { answered: BTreeSet::new() };
@@ -215,7 +219,15 @@ impl Resync {
         self.note_answered(&place);
         let need = match inventory.get(&place) {
             None => Need::Delete { uid: request.uid.clone() },
-            Some(held) if held.is_as(request) => return Ok(vec![]),
+            Some(held) if held.is_as(request) => {
+                if self.stage != Stage::Rest {
+                    self.alike.insert(place);
+                }
+                return Ok(vec![]);
+            }
+            // A Go agent looks for what we named to it where we have it, not where it has it, and
+            // finds nothing. Sent once more, it would take the next status for a change of its own.
+            Some(_) if request.uid.is_empty() && self.alike.contains(&place) => return Ok(vec![]),
             Some(_) => Need::SpecUpdate,
         };
         Ok(vec![(Subject::Object(place), need)])

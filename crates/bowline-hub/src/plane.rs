@@ -97,6 +97,15 @@ impl Inbox {
         });
     }
 
+    /// Looks at one object again after a while.
+    fn again_later(self: &Arc<Self>, pair: Pair, wait: Duration) {
+        let inbox = self.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(wait).await;
+            inbox.again(pair);
+        });
+    }
+
     fn again(&self, pair: Pair) {
         self.dirty.lock().pairs.insert(pair);
         self.wake.notify_one();
@@ -135,6 +144,8 @@ struct Known {
     /// What the cluster lacked of an agent's when all of it was looked at, where that was more than
     /// may go without asking; empty: it may go.
     held: BTreeMap<NodeId, BTreeSet<ObjectKey>>,
+    /// What no shelf takes, and why.
+    refused: BTreeMap<Pair, String>,
 }
 
 impl Plane {

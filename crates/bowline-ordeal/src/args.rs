@@ -3,8 +3,14 @@
 use anyhow::{Context as _, Result, bail};
 
 /// Every ordeal: its name, its rounds in a short run, and in a usual one.
-pub(crate) const ORDEALS: &[(&str, u64, u64)] =
-    &[("kill9", 10, 100), ("partition", 10, 50), ("disk", 1, 3), ("bad-input", 1, 5)];
+pub(crate) const ORDEALS: &[(&str, u64, u64)] = &[
+    ("kill9", 10, 100),
+    ("partition", 10, 50),
+    ("disk", 1, 3),
+    ("bad-input", 1, 5),
+    ("lost-updates", 1, 1),
+    ("flows", 1, 2),
+];
 
 pub(crate) const USAGE: &str =
     "usage: ordeal NAME [--times N] [--seed S] [--short] | ordeal --list";
@@ -13,7 +19,7 @@ pub(crate) const USAGE: &str =
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     List,
-    Run { name: String, times: u64, seed: u64 },
+    Run { name: String, times: u64, seed: u64, short: bool },
 }
 
 pub(crate) fn asked(mut args: impl Iterator<Item = String>) -> Result<Asked> {
@@ -36,7 +42,7 @@ pub(crate) fn asked(mut args: impl Iterator<Item = String>) -> Result<Asked> {
     let known = ORDEALS.iter().find(|(known, ..)| *known == name);
     let (_, few, usual) = known.with_context(|| format!("there is no ordeal {name:?}"))?;
     let times = times.unwrap_or(if short { *few } else { *usual }).max(1);
-    Ok(Asked::Run { name, times, seed: seed.unwrap_or_else(drawn) })
+    Ok(Asked::Run { name, times, seed: seed.unwrap_or_else(drawn), short })
 }
 
 /// A seed that nobody gave.
@@ -55,10 +61,10 @@ mod tests {
 
     #[test]
     fn arguments_say_which_ordeal_how_often_and_from_which_seed() {
-        let run = |times, seed| Asked::Run { name: "kill9".into(), times, seed };
+        let run = |times, seed, short| Asked::Run { name: "kill9".into(), times, seed, short };
         assert_eq!(parsed(&["--list"]).ok(), Some(Asked::List));
-        assert_eq!(parsed(&["kill9", "--times", "7", "--seed", "3"]).ok(), Some(run(7, 3)));
-        assert_eq!(parsed(&["kill9", "--short", "--seed", "3"]).ok(), Some(run(10, 3)));
+        assert_eq!(parsed(&["kill9", "--times", "7", "--seed", "3"]).ok(), Some(run(7, 3, false)));
+        assert_eq!(parsed(&["kill9", "--short", "--seed", "3"]).ok(), Some(run(10, 3, true)));
         for wrong in [&[][..], &["nothing"], &["kill9", "--times"], &["kill9", "--quick"]] {
             assert!(parsed(wrong).is_err(), "{wrong:?}");
         }

@@ -4,13 +4,18 @@
 mod args;
 mod bad_input;
 mod chance;
+mod cluster;
 mod disk;
 mod fleet;
+mod flows;
+mod go;
 mod kill9;
 mod ledger;
 mod line;
 mod load;
+mod lost_updates;
 mod partition;
+mod porter;
 mod role;
 mod run;
 mod stage;
@@ -36,13 +41,12 @@ fn main() -> ExitCode {
             ORDEALS.iter().for_each(|(name, ..)| say(name));
             ExitCode::SUCCESS
         }
-        Asked::Run { name, times, seed } => perform(&name, times, seed),
+        Asked::Run { name, times, seed, short } => perform(&name, Run::new(times, seed, short)),
     }
 }
 
-fn perform(name: &str, times: u64, seed: u64) -> ExitCode {
-    say(format!("ordeal {name}: --times {times} --seed {seed}"));
-    let mut run = Run::new(times, seed);
+fn perform(name: &str, mut run: Run) -> ExitCode {
+    say(format!("ordeal {name}: {}", run.words()));
     let began = std::time::Instant::now();
     let outcome = Stage::new(name).and_then(|mut stage| {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -67,6 +71,8 @@ async fn go(name: &str, run: &mut Run, stage: &Stage) -> Result<()> {
         "partition" => partition::run(run, stage).await,
         "disk" => disk::run(run, stage).await,
         "bad-input" => bad_input::run(run, stage).await,
+        "flows" => flows::run(run, stage).await,
+        "lost-updates" => lost_updates::run(run, stage).await,
         _ => bail!("there is no ordeal {name:?}"),
     }
 }

@@ -11,6 +11,10 @@ use crate::chance::Chance;
 pub(crate) struct Run {
     /// How many rounds.
     pub(crate) times: u64,
+    /// The seed of all choices.
+    seed: u64,
+    /// Whether it must fit a push.
+    pub(crate) short: bool,
     /// Where choices come from.
     pub(crate) chance: Chance,
     /// Rounds or cases that went well.
@@ -21,8 +25,14 @@ pub(crate) struct Run {
 
 impl Run {
     /// A run that has not begun.
-    pub(crate) fn new(times: u64, seed: u64) -> Self {
-        Self { times, chance: Chance::new(seed), passed: 0, failed: 0 }
+    pub(crate) fn new(times: u64, seed: u64, short: bool) -> Self {
+        Self { times, seed, short, chance: Chance::new(seed), passed: 0, failed: 0 }
+    }
+
+    /// How to run it again.
+    pub(crate) fn words(&self) -> String {
+        let short = if self.short { " --short" } else { "" };
+        format!("--times {} --seed {}{short}", self.times, self.seed)
     }
 
     /// Counts a round or a case.

@@ -109,11 +109,18 @@ pub(crate) struct Hub {
     pub(crate) health_port: u16,
     /// The process, if it runs.
     pub(crate) role: Option<Role>,
+    /// Flags beside the usual.
+    more: Vec<String>,
 }
 
 impl Hub {
     /// A hub that runs, with its data in `data`.
     pub(crate) fn start(stage: &Stage, name: &str) -> Result<Self> {
+        Self::start_with(stage, name, &[])
+    }
+
+    /// The same, with more flags.
+    pub(crate) fn start_with(stage: &Stage, name: &str, more: &[&str]) -> Result<Self> {
         let mut hub = Self {
             binary: stage.binary.clone(),
             data: stage.path(name).join("data"),
@@ -122,6 +129,7 @@ impl Hub {
             api_port: 0,
             health_port: free_port()?,
             role: None,
+            more: more.iter().map(|flag| (*flag).to_owned()).collect(),
         };
         hub.restart()?;
         Ok(hub)
@@ -134,7 +142,8 @@ impl Hub {
         let (listen, api, health) = (at(self.agents_port), at(self.api_port), at(self.health_port));
         let args = ["hub", "--data", &data, "--listen", &listen, "--api", &api];
         let args = [&args[..], &["--metrics", "off", "--health", &health]].concat();
-        let args: Vec<_> = args.into_iter().map(str::to_owned).collect();
+        let args: Vec<_> =
+            args.into_iter().map(str::to_owned).chain(self.more.iter().cloned()).collect();
         Ok(self.role.insert(Role::spawn(&self.binary, &args, &self.log)?))
     }
 
@@ -196,11 +205,24 @@ pub(crate) struct Agent {
     pub(crate) health_port: u16,
     /// The process, if it runs.
     pub(crate) role: Option<Role>,
+    /// Flags beside the usual.
+    more: Vec<String>,
 }
 
 impl Agent {
     /// An agent that joins by a token and finds the hub at `hub_port`.
     pub(crate) fn join(stage: &Stage, name: &str, token: &str, hub_port: u16) -> Result<Self> {
+        Self::join_with(stage, name, token, hub_port, &[])
+    }
+
+    /// The same, with more flags.
+    pub(crate) fn join_with(
+        stage: &Stage,
+        name: &str,
+        token: &str,
+        hub_port: u16,
+        more: &[&str],
+    ) -> Result<Self> {
         let mut agent = Self {
             binary: stage.binary.clone(),
             name: name.to_owned(),
@@ -210,6 +232,7 @@ impl Agent {
             api_port: 0,
             health_port: free_port()?,
             role: None,
+            more: more.iter().map(|flag| (*flag).to_owned()).collect(),
         };
         let ready = agent.spawn(Some(token))?.ready();
         agent.api_port = port(&ready.with_context(|| format!("agent {name}"))?, "API on ")?;
@@ -225,20 +248,32 @@ impl Agent {
         let args = ["agent", "--data", &data, "--hub", &hub, "--api", &api];
         let args = [&args[..], &["--metrics", "off", "--health", &health]].concat();
         let mut args: Vec<_> = args.into_iter().map(str::to_owned).collect();
+        args.extend(self.more.iter().cloned());
         args.extend(join.into_iter().flat_map(|t| ["--join".to_owned(), t.to_owned()]));
         Ok(self.role.insert(Role::spawn(&self.binary, &args, &self.log)?))
     }
 
     /// Starts it and waits until it is ready.
     pub(crate) fn restart(&mut self) -> Result<()> {
-        let name = self.name.clone();
-        self.spawn(None)?.ready().with_context(|| format!("agent {name}"))?;
-        Ok(())
+        self.spawn(None)?;
+        self.ready()
+    }
+
+    /// Waits until one that was started is ready.
+    pub(crate) fn ready(&mut self) -> Result<()> {
+        let role = self.role.as_mut().with_context(|| format!("{} does not run", self.name))?;
+        role.ready().map(drop).with_context(|| format!("agent {}", self.name))
     }
 
     /// `kill -9`.
     pub(crate) fn kill(&mut self) {
         self.role = None;
+    }
+
+    /// Ends it in good order.
+    pub(crate) fn drain(&mut self) -> Result<()> {
+        let role = self.role.take().with_context(|| format!("{} does not run", self.name));
+        role?.drain().with_context(|| format!("agent {}", self.name))
     }
 
     /// A client of its API.

@@ -37,3 +37,29 @@ fn up(count: usize) -> Clusters {
         .collect();
     Clusters { kubeconfigs, without_rights }
 }
+
+/// How an API server is ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// In good order, by SIGTERM.
+    Ordered,
+    /// By `kill -9`.
+    Killed,
+}
+
+/// Ends the API servers of these clusters, counted from 1, and starts them again with their data;
+/// returns when they are ready. Whoever shares the run folder loses them for as long.
+///
+/// # Panics
+///
+/// In the words of `testbed/clusters`, when one does not run or does not come back.
+pub fn restart_api_servers(clusters: &[usize], ending: Ending) {
+    let signal = match ending {
+        Ending::Ordered => "TERM",
+        Ending::Killed => "KILL",
+    };
+    let clusters: Vec<_> = clusters.iter().map(usize::to_string).collect();
+    let clusters = clusters.iter().map(String::as_str);
+    let args: Vec<_> = ["restart", signal].into_iter().chain(clusters).collect();
+    script::run("clusters", &args);
+}

@@ -14,6 +14,6 @@ mod clusters;
 mod namespace;
 mod script;
 
-pub use clusters::{Clusters, clusters};
+pub use clusters::{Clusters, Ending, clusters, restart_api_servers};
 pub use namespace::namespace;
 pub use script::provide;

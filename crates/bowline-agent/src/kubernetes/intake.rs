@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use bowline_drive::Handle;
 use bowline_resources::{Desired, Mode, Object, ObjectKey, Owner, argocd};
-use bowline_types::{Guard, Item};
+use bowline_types::{Guard, Item, MAX_COMMIT_BYTES};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::Kubernetes;
 use super::there::is_going;
@@ -114,10 +114,20 @@ impl Intake {
             (Some(there), own) => {
                 let desired = as_wanted(key, &there)?;
                 let same = own.is_some_and(|o| *o.desired == desired);
-                (!same).then(|| (guard, Item::put(key.record_key(), desired.encode())))
+                let next = (!same).then(|| Item::put(key.record_key(), desired.encode()));
+                next.filter(|item| fits(key, item)).map(|item| (guard, item))
             }
         }
     }
+}
+
+/// Whether a shelf takes this record; one that it does not must not hold up the others.
+fn fits(key: &ObjectKey, item: &Item) -> bool {
+    let weight = item.weight();
+    if weight > MAX_COMMIT_BYTES {
+        error!(%key, weight, most = MAX_COMMIT_BYTES, "too large for the hub to be told of it: make it smaller");
+    }
+    weight <= MAX_COMMIT_BYTES
 }
 
 /// Nothing is written any more once the hub is about to take over.

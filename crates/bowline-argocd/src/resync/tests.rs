@@ -104,6 +104,23 @@ fn equal_keys_seal_and_different_ones_are_listed() {
 }
 
 #[test]
+fn what_a_go_agent_has_shown_to_hold_is_not_sent_again_when_it_looks_in_the_wrong_place() {
+    let web = app("a1", "web");
+    let ours = inventory(&[(web.clone(), held("u1", 1))]);
+    let mut source = principal(Mode::Managed);
+    source.begin(&ours);
+    // Its ack overtakes its question, so that everything is named to it.
+    let owed = source.acked(&ours, &Subject::Whole, &Need::RequestResync);
+    assert_eq!(owed, [(Subject::Resync(web.clone()), Need::Synced)]);
+    assert_eq!(source.receive(&ours, &request(&app(HOME, "web"), "u1", Some(1))), Ok(vec![]));
+    assert_eq!(source.receive(&ours, &request(&web, "", None)), Ok(vec![]));
+    // In the next round it has to show it anew.
+    source.begin(&ours);
+    let lacking = source.receive(&ours, &request(&web, "", None));
+    assert_eq!(lacking, Ok(vec![(Subject::Object(web), Need::SpecUpdate)]));
+}
+
+#[test]
 fn nothing_against_nothing_is_equal() {
     let ours = Inventory::default();
     for checksum in [None, Some(vec![])] {

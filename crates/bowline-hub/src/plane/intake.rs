@@ -122,7 +122,9 @@ impl Plane {
             match self.settled_source(agent, key, had).await {
                 Ok(Found::Source(source)) => {
                     let next = self.record(agent, key, &source, had, now);
-                    writes.extend(next.map(|d| (guard, Item::put(record, d.encode()))));
+                    let next = next.map(|d| Item::put(record, d.encode()));
+                    let fits = self.weighed(agent, key, next.as_ref());
+                    writes.extend(next.filter(|_| fits).map(|item| (guard, item)));
                 }
                 Ok(Found::Nothing) if told.is_some() => {
                     absent.push((key, (guard, Item::remove(record))));
@@ -146,6 +148,23 @@ impl Plane {
         if written && self.is_told() && self.known.lock().sealed.insert(agent.clone()) {
             state.handle.seal(shelf);
         }
+    }
+
+    /// Whether a shelf takes this record; one that it does not must not hold up the others.
+    fn weighed(&self, agent: &NodeId, key: &ObjectKey, next: Option<&Item>) -> bool {
+        let pair = (agent.clone(), key.clone());
+        let weight = next.map_or(0, Item::weight);
+        if weight <= MAX_COMMIT_BYTES {
+            self.known.lock().refused.remove(&pair);
+            return true;
+        }
+        let why = format!(
+            "too large: {weight} bytes as a record, at most {MAX_COMMIT_BYTES} go to an agent; \
+             make it smaller"
+        );
+        tracing::error!(%agent, %key, why, "what the control plane wants is not taken in");
+        self.known.lock().refused.insert(pair, why);
+        false
     }
 
     /// Commits in as few batches as fit; what somebody else wrote meanwhile is looked at again.

@@ -1,6 +1,7 @@
 //! What autonomous agents want, shown on the cluster. Whoever changes it there finds it changed back.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bowline_kube::{Apply, Delete, Error, Part, Patch, Propagation};
 use bowline_resources::argocd::{LAST_UPDATED, SOURCE_UID, app, project};
@@ -14,6 +15,9 @@ use super::{Pair, Plane};
 use crate::clock;
 use crate::dialect::wanted_of;
 use crate::state::State;
+
+/// How long to wait before asking again whether a copy says all that its agent has.
+const UNSURE: Duration = Duration::from_secs(1);
 
 impl Plane {
     /// Makes the mirror of an agent's object what the agent wants it to be.
@@ -38,6 +42,7 @@ impl Plane {
             let seen = state.views.fleet.seen(agent, &key.record_key());
             if let Some(seen) = seen.as_ref().and_then(|s| s.says()) {
                 let status = app::mirror_status(agent.as_str(), &seen.status);
+                let status = app::still_ending(status, there.status.as_ref());
                 self.write_status(&there, status).await?;
             }
         }
@@ -130,8 +135,8 @@ impl Plane {
             node.read(&shelf).is_some_and(whole) || removed.is_some_and(|r| !r.is_live())
         };
         if !state.handle.with(look).await.unwrap_or(false) {
-            // The agent may come back with more to say, or with nothing more: then it goes.
-            self.later(pair.clone());
+            // That a copy has become whole, or its shelf sealed, changes no record: nobody tells.
+            self.inbox.again_later(pair.clone(), UNSURE);
             return Ok(());
         }
         if !there.metadata.finalizers.is_empty() {

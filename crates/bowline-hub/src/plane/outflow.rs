@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use bowline_kube::{Error, Part, Patch};
 use bowline_resources::argocd::{SOURCE_UID, app};
-use bowline_resources::{Object, Owner};
+use bowline_resources::{Object, Owner, rfc3339};
 use serde_json::{Value, json};
 
 use super::intake::REFUSED;
 use super::{Pair, Plane};
+use crate::clock;
 use crate::state::State;
 
 impl Plane {
@@ -30,24 +31,19 @@ impl Plane {
             (Err(Error::NotFound { .. }), Owner::Hub) => {}
             (Err(error), _) => {
                 tracing::warn!(%agent, %key, %error, "not shown on the control plane yet");
-                self.later(pair);
+                self.inbox.again_later(pair, REFUSED);
             }
         }
-    }
-
-    /// Looks at a pair again after a while.
-    pub(super) fn later(&self, pair: Pair) {
-        let inbox = self.inbox.clone();
-        tokio::spawn(async move {
-            tokio::time::sleep(REFUSED).await;
-            inbox.again(pair);
-        });
     }
 
     /// What a managed agent says of an object, beside what was wanted.
     async fn report(&self, state: &Arc<State>, pair: &Pair) -> Result<(), Error> {
         let (agent, key) = pair;
         let Some(there) = self.source(agent, key) else { return Ok(()) };
+        let refused = self.known.lock().refused.get(pair).cloned();
+        if let Some(why) = refused {
+            return self.complain(&there, &why).await;
+        }
         self.ask_for(state, pair, &there);
         let Some(told) = state.views.fleet.seen(agent, &key.record_key()) else { return Ok(()) };
         let Some(seen) = told.says() else { return Ok(()) };
@@ -59,7 +55,9 @@ impl Plane {
             return self.finalize(&there).await;
         }
         if key.kind == "Application" {
-            self.write_status(&there, app::shown_status(seen, there.status.as_ref())).await?;
+            let shown = there.status.as_ref();
+            let status = app::still_ending(app::shown_status(seen, shown), shown);
+            self.write_status(&there, status).await?;
         }
         Ok(())
     }
@@ -73,6 +71,16 @@ impl Plane {
             "finalizers": null, "uid": there.metadata.uid,
         }}));
         self.patch(there, &patch, Part::Whole).await
+    }
+
+    /// What never reached the agent cannot be told by it: the hub says why.
+    async fn complain(&self, there: &Object, why: &str) -> Result<(), Error> {
+        let before = there.status.clone().unwrap_or_else(|| json!({}));
+        if there.kind != "Application" || app::complaint(&before) == Some(why) {
+            return Ok(());
+        }
+        let status = app::with_complaint(before, why, &rfc3339(clock::now()));
+        self.write_status(there, status).await
     }
 
     /// Writes a status, if it is another.

@@ -73,26 +73,71 @@ pub fn agent_error(message: &str, at: &str) -> Value {
     json!({"type": "AgentError", "message": message, "lastTransitionTime": at})
 }
 
-/// The status to show of what an agent reports: the Application's own (or this one, where it has
-/// none), and what keeps the agent from doing what is wanted.
+/// The status to show of what an agent reports: the Application's own, and what keeps the agent from
+/// doing what is wanted. Where the Application has none, `shown` stays, less what is complained of no
+/// more.
 #[must_use]
-pub fn shown_status(seen: &Observed, otherwise: Option<&Value>) -> Value {
-    let mut status = seen.status.clone();
-    if seen.sync != Sync::OutOfSync || seen.message.is_empty() {
-        return status;
+pub fn shown_status(seen: &Observed, shown: Option<&Value>) -> Value {
+    let failed = seen.sync == Sync::OutOfSync && !seen.message.is_empty();
+    let own = Some(&seen.status).filter(|status| !status.is_null()).cloned();
+    if failed {
+        let status = own.or_else(|| shown.cloned()).unwrap_or_else(|| json!({}));
+        return with_complaint(status, &seen.message, &rfc3339(seen.since));
     }
-    if status.is_null() {
-        status = otherwise.cloned().unwrap_or_else(|| json!({}));
-    }
+    let left = || shown.filter(|status| complaint(status).is_some()).cloned();
+    own.or_else(|| left().map(without_complaint)).unwrap_or_default()
+}
+
+/// What a status says that keeps the agent from doing what is wanted.
+#[must_use]
+pub fn complaint(status: &Value) -> Option<&str> {
+    let conditions = status["conditions"].as_array()?;
+    conditions.iter().find(|c| is_complaint(c))?["message"].as_str()
+}
+
+/// The status with this complaint instead of any other.
+#[must_use]
+pub fn with_complaint(mut status: Value, why: &str, since: &str) -> Value {
     if let Value::Object(map) = &mut status {
-        map.insert("health".into(), json!({"status": "Degraded", "message": seen.message}));
+        map.insert("health".into(), json!({"status": "Degraded", "message": why}));
         let conditions = map.entry("conditions").or_insert_with(|| json!([]));
         if let Value::Array(list) = conditions {
-            list.retain(|c| c["type"] != "AgentError");
-            list.push(agent_error(&seen.message, &rfc3339(seen.since)));
+            list.retain(|c| !is_complaint(c));
+            list.push(agent_error(why, since));
         }
     }
     status
+}
+
+/// The status, less that an end which people asked for stays asked for until the operation has
+/// ended: else what the agent said before it heard of it would take the question away.
+#[must_use]
+pub fn still_ending(mut status: Value, shown: Option<&Value>) -> Value {
+    let phase = |of: &Value| of.pointer("/operationState/phase").cloned();
+    let began = |of: &Value| of.pointer("/operationState/startedAt").cloned();
+    let asked = shown.filter(|shown| phase(shown).is_some_and(|phase| phase == "Terminating"));
+    let this = asked.is_some_and(|shown| began(shown) == began(&status));
+    if this && phase(&status).is_some_and(|phase| phase == "Running") {
+        status["operationState"]["phase"] = "Terminating".into();
+    }
+    status
+}
+
+fn without_complaint(mut status: Value) -> Value {
+    if let Value::Object(map) = &mut status {
+        map.remove("health");
+        if let Some(Value::Array(list)) = map.get_mut("conditions") {
+            list.retain(|c| !is_complaint(c));
+            if list.is_empty() {
+                map.remove("conditions");
+            }
+        }
+    }
+    status
+}
+
+fn is_complaint(condition: &Value) -> bool {
+    condition["type"] == "AgentError"
 }
 
 #[cfg(test)]
@@ -154,5 +199,33 @@ mod tests {
         let status = json!({"health": {"status": "Degraded"}, "sync": {"status": "OutOfSync"}});
         assert_eq!((health(&status), sync(&status)), (Health::Degraded, Sync::OutOfSync));
         assert_eq!((health(&json!({})), sync(&Value::Null)), (Health::Unknown, Sync::Unknown));
+    }
+
+    #[test]
+    fn a_complaint_is_shown_and_taken_back_also_by_who_has_no_status() {
+        let mut seen = Observed::new(crate::Of { uid: "u".into(), rev: 1 }, bowline_types::Wall(0));
+        (seen.sync, seen.message) = (Sync::OutOfSync, "no such name".into());
+        let before = json!({"sync": {"status": "Synced"}});
+        let told = shown_status(&seen, Some(&before));
+        assert_eq!(complaint(&told), Some("no such name"));
+        assert_eq!(told["health"]["status"], "Degraded");
+        let again = with_complaint(told.clone(), "too large", "2026-01-01T00:00:00Z");
+        assert_eq!(again["conditions"].as_array().map(Vec::len), Some(1));
+        (seen.sync, seen.message) = (Sync::Synced, String::new());
+        assert_eq!(shown_status(&seen, Some(&told)), before);
+        assert_eq!(shown_status(&seen, Some(&before)), Value::Null, "nothing to say");
+        seen.status = json!({"health": {"status": "Healthy"}});
+        assert_eq!(shown_status(&seen, Some(&told)), seen.status);
+    }
+
+    #[test]
+    fn an_end_that_was_asked_for_stays_asked_for_until_the_operation_has_ended() {
+        let state = |phase: &str, began: &str| json!({"operationState": {"phase": phase, "startedAt": began}});
+        let asked = state("Terminating", "1");
+        let shown = |status| still_ending(status, Some(&asked))["operationState"]["phase"].clone();
+        assert_eq!(shown(state("Running", "1")), "Terminating");
+        assert_eq!(shown(state("Failed", "1")), "Failed");
+        assert_eq!(shown(state("Running", "2")), "Running", "another operation");
+        assert_eq!(still_ending(state("Running", "1"), None), state("Running", "1"));
     }
 }

@@ -57,19 +57,6 @@ fn either_side_may_be_killed_and_comes_back_to_what_is_true() {
 }
 
 #[test]
-fn an_object_that_the_cluster_refuses_is_told_and_holds_up_nothing() {
-    let scene = Scene::managed();
-    // Secrets have immutable types: one that is there already with another type cannot become ours.
-    scene.plane.create(&app(&scene.name, "good", &json!({})));
-    scene.site_shows(&scene.here("good"), "it is there", |o| !o.is_null());
-    scene.site.ok(&["delete", "namespace", &scene.home, "--wait=false"]);
-    scene.plane.create(&app(&scene.name, "late", &json!({})));
-    scene.plane_shows(&scene.there("late"), "the control plane is told", |o| {
-        o["status"]["conditions"][0]["type"] == "AgentError"
-    });
-}
-
-#[test]
 fn a_control_plane_that_lacks_most_of_what_was_wanted_takes_nothing_away() {
     let mut scene = Scene::managed();
     for name in ["a", "b", "c"] {

@@ -9,6 +9,7 @@ mod stage;
 
 mod argo;
 mod autonomous;
+mod bad_input;
 mod cluster;
 mod control;
 mod destinations;

@@ -1,5 +1,6 @@
 //! The cases by name.
 
+mod argocd;
 mod durable_writes;
 mod idle_agents;
 mod reconnect_storm;
@@ -13,6 +14,7 @@ use std::pin::Pin;
 use anyhow::{Context as _, Result};
 
 use crate::outcome::Outcome;
+use crate::results::{self, Part};
 use crate::stage::say;
 
 type Running = Pin<Box<dyn Future<Output = Result<Outcome>>>>;
@@ -31,10 +33,20 @@ const CASES: &[Case] = &[
     ("slow-agent", "one agent that reads nothing", || Box::pin(slow_agent::run())),
 ];
 
+/// Those that run beside argocd-agent on real API servers.
+const ARGOCD: &[Case] = &[
+    ("argocd-distribute", "500 Applications to one agent", || Box::pin(argocd::distribute())),
+    ("argocd-status", "500 changes of status back", || Box::pin(argocd::status())),
+    ("argocd-latency", "one change while nothing else happens", || Box::pin(argocd::latency())),
+    ("argocd-restart", "a restarted hub with 500 in sync", || Box::pin(argocd::restart())),
+    ("argocd-fleet", "1,000 idle agents in their dialect", || Box::pin(argocd::fleet())),
+    ("argocd-idle", "memory with no Application", || Box::pin(argocd::idle())),
+];
+
 /// Lists the cases.
 #[expect(clippy::print_stdout, reason = "the answer")]
 pub(crate) fn list() -> Result<()> {
-    for (name, about, _) in CASES {
+    for (name, about, _) in CASES.iter().chain(ARGOCD) {
         println!("{name:18} {about}");
     }
     Ok(())
@@ -43,18 +55,25 @@ pub(crate) fn list() -> Result<()> {
 /// Runs one.
 #[expect(clippy::print_stdout, reason = "the answer")]
 pub(crate) async fn one(name: &str) -> Result<()> {
-    let case = CASES.iter().find(|c| c.0 == name);
+    let case = CASES.iter().chain(ARGOCD).find(|c| c.0 == name);
     let case = case.with_context(|| format!("there is no {name}: see --list"))?;
     let outcome = (case.2)().await?;
+    if !outcome.rows.is_empty() {
+        say(&results::rows(std::slice::from_ref(&outcome)));
+    }
     println!("{}", serde_json::to_string(&outcome)?);
     Ok(())
 }
 
-/// Runs all, and writes what came of it down.
+/// Runs all of a part, and writes what came of it down.
 #[expect(clippy::print_stdout, reason = "the answer")]
-pub(crate) async fn all() -> Result<()> {
+pub(crate) async fn all(part: Part) -> Result<()> {
     let (mut outcomes, mut failed) = (vec![], vec![]);
-    for (name, about, case) in CASES {
+    let cases = match part {
+        Part::Fleet => CASES,
+        Part::Argocd => ARGOCD,
+    };
+    for (name, about, case) in cases {
         say(&format!("{name}: {about}"));
         match case().await {
             Ok(outcome) => {
@@ -69,7 +88,7 @@ pub(crate) async fn all() -> Result<()> {
         // Cases end with thousands of sockets that the kernel has to clear away.
         tokio::time::sleep(std::time::Duration::from_secs(3)).await;
     }
-    crate::results::write(&outcomes)?;
+    results::write(part, &outcomes)?;
     anyhow::ensure!(failed.is_empty(), "not measured: {}", failed.join(", "));
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The programs behind `bench/run`: a hub and a bare echo, each in a process of its own, and the
 //! cases that measure one beside the other.
 
+mod argocd;
 mod bare;
 mod cases;
 mod child;
@@ -30,9 +31,10 @@ fn main() -> Result<()> {
             Some("hub") => hub::serve(rest).await,
             Some("echo") => echo::serve(rest).await,
             Some("--list") => cases::list(),
-            Some("--all") => cases::all().await,
+            Some("--all") => cases::all(results::Part::Fleet).await,
+            Some("--argocd") => cases::all(results::Part::Argocd).await,
             Some(name) if !name.starts_with('-') => cases::one(name).await,
-            _ => bail!("usage: bench/run NAME | --list | --all"),
+            _ => bail!("usage: bench/run NAME | --list | --all | --argocd"),
         }
     })
 }

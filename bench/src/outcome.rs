@@ -26,6 +26,36 @@ pub(crate) struct Outcome {
     /// Other figures of the same run, for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) note: String,
+    /// Beside argocd-agent: each figure that has a goal of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) rows: Vec<Row>,
+}
+
+/// One figure of a case that has several: ours, argocd-agent's, and the bare limit's if there is one.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) what: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) goal: f64,
+    pub(crate) ours: f64,
+    pub(crate) go: f64,
+    pub(crate) limit: Option<f64>,
+    pub(crate) met: bool,
+}
+
+impl Row {
+    /// A figure of ours with its goal, and argocd-agent's.
+    pub(crate) fn new(what: &'static str, figure: &Figure, go: f64) -> Self {
+        let (goal, ours) = (rounded(figure.goal), rounded(figure.value));
+        let (unit, met) = (figure.unit, figure.is_met());
+        Self { what, unit, goal, ours, go: rounded(go), limit: None, met }
+    }
+
+    /// Beside what the bare limit does.
+    pub(crate) fn limit(mut self, limit: f64) -> Self {
+        self.limit = Some(rounded(limit));
+        self
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
@@ -41,7 +71,28 @@ pub(crate) struct Figure {
     pub(crate) better: Better,
 }
 
+impl Figure {
+    fn is_met(&self) -> bool {
+        match self.better {
+            Better::Less => self.value <= self.goal,
+            Better::More => self.value >= self.goal,
+        }
+    }
+}
+
 impl Outcome {
+    /// Several figures beside argocd-agent's; the first stands for the case.
+    pub(crate) fn of_rows(name: &'static str, rows: Vec<Row>) -> Self {
+        let met = rows.iter().all(|row| row.met);
+        let first = rows.first().cloned();
+        let of = |f: fn(&Row) -> f64| first.as_ref().map_or(0.0, f);
+        let unit = first.as_ref().map_or("", |row| row.unit);
+        let figure =
+            Figure { value: of(|r| r.ours), unit, goal: of(|r| r.goal), better: Better::Less };
+        let outcome = Self::new(name, &figure, "argocd-agent v0.9.0", of(|r| r.go));
+        Self { met, rows, ..outcome }
+    }
+
     /// A figure beside its peer's.
     pub(crate) fn new(
         name: &'static str,
@@ -49,10 +100,7 @@ impl Outcome {
         peer: &'static str,
         peer_value: f64,
     ) -> Self {
-        let met = match figure.better {
-            Better::Less => figure.value <= figure.goal,
-            Better::More => figure.value >= figure.goal,
-        };
+        let met = figure.is_met();
         let ratio = if peer_value == 0.0 { 0.0 } else { rounded(figure.value / peer_value) };
         Self {
             name,
@@ -65,6 +113,7 @@ impl Outcome {
             met,
             scale: crate::stage::scale(),
             note: String::new(),
+            rows: vec![],
         }
     }
 

@@ -7,24 +7,89 @@ use anyhow::Result;
 
 use crate::outcome::Outcome;
 
-/// Writes the table anew.
-pub(crate) fn write(outcomes: &[Outcome]) -> Result<()> {
+/// Where the part begins that is measured beside argocd-agent.
+const ARGOCD: &str = "## Beside argocd-agent";
+
+/// Which part of the results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// A hub and simulated agents.
+    Fleet,
+    /// Beside argocd-agent, on real API servers.
+    Argocd,
+}
+
+impl Part {
+    /// How it is asked for.
+    pub(crate) fn command(self) -> &'static str {
+        match self {
+            Self::Fleet => "bench/run --all",
+            Self::Argocd => "bench/run --argocd",
+        }
+    }
+}
+
+/// Writes one part anew, and leaves the other as it is.
+pub(crate) fn write(part: Part, outcomes: &[Outcome]) -> Result<()> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("RESULTS.md");
-    std::fs::write(path, table(outcomes)?)?;
+    let old = std::fs::read_to_string(&path).unwrap_or_default();
+    std::fs::write(path, renewed(&old, part, &text(part, outcomes)?))?;
     Ok(())
 }
 
-fn table(outcomes: &[Outcome]) -> Result<String> {
-    let mut text = String::from(
-        "# Results\n\nWritten by `bench/run --all`; what each line means is in `README.md`.\n\n",
-    );
+fn renewed(old: &str, part: Part, new: &str) -> String {
+    let at = old.find(ARGOCD).unwrap_or(old.len());
+    let (fleet, argocd) = old.split_at(at);
+    match part {
+        Part::Fleet => format!("{new}\n{argocd}").trim_end().to_owned() + "\n",
+        Part::Argocd => format!("{}\n\n{new}", fleet.trim_end()),
+    }
+}
+
+fn text(part: Part, outcomes: &[Outcome]) -> Result<String> {
+    let mut text = match part {
+        Part::Fleet => String::from("# Results\n\nWhat each line means is in `README.md`.\n\n"),
+        Part::Argocd => format!("{ARGOCD}\n\n"),
+    };
     writeln!(text, "- date: {}", bowline_resources::rfc3339(crate::seed::now()))?;
     writeln!(text, "- machine: {}", machine())?;
-    writeln!(text, "- command: `bench/run --all`")?;
+    writeln!(text, "- command: `{}`", part.command())?;
     let scale = crate::stage::scale();
     if scale < 1.0 {
         writeln!(text, "- **made smaller**: BOWLINE_BENCH_SCALE={scale}")?;
     }
+    match part {
+        Part::Fleet => table(&mut text, outcomes)?,
+        Part::Argocd => text.push_str(&rows(outcomes)),
+    }
+    text.push('\n');
+    for o in outcomes.iter().filter(|o| !o.note.is_empty()) {
+        writeln!(text, "- `{}`: {}", o.name, o.note)?;
+    }
+    Ok(text)
+}
+
+/// Every figure of these cases that has a goal, as a table.
+pub(crate) fn rows(outcomes: &[Outcome]) -> String {
+    let mut text = String::from(
+        "\n| name | figure | unit | goal | ours | met | argocd-agent v0.9.0 | ours / its | by hand |\n",
+    );
+    text.push_str("|---|---|---|---|---|---|---|---|---|\n");
+    for (o, row) in outcomes.iter().flat_map(|o| o.rows.iter().map(move |row| (o, row))) {
+        let met = if row.met { "yes" } else { "**no**" };
+        let limit = row.limit.map_or_else(String::new, |l| l.to_string());
+        let ratio = if row.go == 0.0 { 0.0 } else { row.ours / row.go };
+        let (what, unit, goal, ours, go) = (row.what, row.unit, row.goal, row.ours, row.go);
+        let line = format!(
+            "| `{}` | {what} | {unit} | {goal} | {ours} | {met} | {go} | {ratio:.2} | {limit} |\n",
+            o.name
+        );
+        text.push_str(&line);
+    }
+    text
+}
+
+fn table(text: &mut String, outcomes: &[Outcome]) -> Result<()> {
     text.push_str("\n| name | value | unit | goal | met | peer | peer's value | ratio |\n");
     text.push_str("|---|---|---|---|---|---|---|---|\n");
     for o in outcomes {
@@ -35,11 +100,7 @@ fn table(outcomes: &[Outcome]) -> Result<String> {
             o.name, o.value, o.unit, o.goal, o.peer, o.peer_value, o.ratio
         )?;
     }
-    text.push('\n');
-    for o in outcomes.iter().filter(|o| !o.note.is_empty()) {
-        writeln!(text, "- `{}`: {}", o.name, o.note)?;
-    }
-    Ok(text)
+    Ok(())
 }
 
 /// Processors and memory, as far as the system says.
@@ -60,4 +121,21 @@ fn machine() -> String {
          average {busy} at the end",
         kernel.trim()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_part_is_written_and_the_other_stays() {
+        let old = "# Results\n\none\n\n## Beside argocd-agent\n\ntwo\n";
+        let fleet = renewed(old, Part::Fleet, "# Results\n\nthree\n");
+        assert_eq!(fleet, "# Results\n\nthree\n\n## Beside argocd-agent\n\ntwo\n");
+        let argocd = renewed(old, Part::Argocd, "## Beside argocd-agent\n\nfour\n");
+        assert_eq!(argocd, "# Results\n\none\n\n## Beside argocd-agent\n\nfour\n");
+        let first = renewed("# Results\n\none\n", Part::Argocd, "## Beside argocd-agent\n");
+        assert_eq!(first, "# Results\n\none\n\n## Beside argocd-agent\n");
+        assert_eq!(renewed("", Part::Fleet, "# Results\n"), "# Results\n");
+    }
 }

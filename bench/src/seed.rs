@@ -7,7 +7,7 @@ use anyhow::Result;
 use bowline_drive::NoDecider;
 use bowline_identity::{HeadSigner, HubDir};
 use bowline_load::Fleet;
-use bowline_resources::roster_shelf;
+use bowline_resources::{RosterEntry, roster_shelf};
 use bowline_store::Sqlite;
 use bowline_sync::{Open, Plan, Recovery, Sealer};
 use bowline_types::{Item, MAX_COMMIT_RECORDS, NodeId, Signature, Wall};
@@ -25,6 +25,11 @@ pub(crate) fn found(data: &Path) -> Result<()> {
 
 /// Enters a fleet in the roster of a hub that does not run.
 pub(crate) async fn enlist(data: &Path, fleet: &Fleet) -> Result<()> {
+    enter(data, &fleet.roster().collect::<Vec<_>>()).await
+}
+
+/// Enters agents in the roster of a hub that does not run.
+pub(crate) async fn enter(data: &Path, entries: &[RosterEntry]) -> Result<()> {
     let signer = HubDir::open(identity(data))?.head_signer()?;
     let options = bowline_drive::Options {
         id: NodeId::hub(),
@@ -38,7 +43,6 @@ pub(crate) async fn enlist(data: &Path, fleet: &Fleet) -> Result<()> {
     let drive = bowline_drive::start(options, Sqlite::open(&data.join("store"))?)?;
     let handle = drive.handle();
     handle.open(roster_shelf(), Plan::new(Recovery::Ask).control());
-    let entries: Vec<_> = fleet.roster().collect();
     for some in entries.chunks(MAX_COMMIT_RECORDS) {
         let items = some.iter().map(|e| Item::put(e.key(), e.encode())).collect();
         handle.write(&roster_shelf(), vec![], items).await?;

@@ -129,7 +129,8 @@ fn native(lab: &Lab, principal: &Principal) {
     let log = lab.dir.path().join("native.log");
     let _agent = Process::start(env!("CARGO_BIN_EXE_bowline").as_ref(), &args, &[], &log);
     lab.until("both agents are up", || {
-        let listed: Value = serde_json::from_str(&bowline(&["agents", "list", "-o", "json"])).unwrap();
+        let listed: Value =
+            serde_json::from_str(&bowline(&["agents", "list", "-o", "json"])).unwrap();
         let items = listed["items"].as_array().or(listed.as_array()).unwrap();
         items.iter().filter(|agent| agent["connected"] == true).count() == 2
     });

@@ -145,7 +145,9 @@ impl Plane {
         let held = self.known.lock().held.get(agent).cloned().unwrap_or_default();
         writes.extend(absent.into_iter().filter(|(key, _)| !held.contains(*key)).map(|(_, w)| w));
         let written = self.write(state, agent, writes).await;
-        if written && self.is_told() && self.known.lock().sealed.insert(agent.clone()) {
+        // Agents act on nothing before that, so a kind that cannot be told must not keep it from
+        // them; what they have of it, they delete within the share of what may be absent.
+        if written && self.known.lock().sealed.insert(agent.clone()) {
             state.handle.seal(shelf);
         }
     }

@@ -27,6 +27,7 @@ use super::speech::{Speech, Sums};
 use super::told::{Told, needs, told_of};
 use crate::clock::wall;
 use crate::news::{About, Since};
+use crate::world::State;
 
 /// How often both ends compare what they have, at the least.
 const PROOF: Duration = Duration::from_secs(600);
@@ -166,21 +167,9 @@ impl Session {
         self.outbox.unacked() > 0 && self.heard.elapsed() > SILENCE
     }
 
-    /// Does something with the words of the dialect at hand, as things stand.
-    fn with_speech<R>(&mut self, say: impl FnOnce(&mut Speech<'_>) -> R) -> R {
-        let state = self.desk.world.state();
-        let mut speech = Speech {
-            me: &self.desk.shelves.me,
-            mode: self.desk.mode,
-            home: &self.home,
-            state: &state,
-            sums: &mut self.sums,
-        };
-        say(&mut speech)
-    }
-
     fn inventory(&mut self) -> Inventory {
-        self.with_speech(Speech::inventory)
+        let state = self.desk.world.state();
+        speech(&self.desk, &self.home, &state, &mut self.sums).inventory()
     }
 
     /// Begins a round of comparing.
@@ -233,11 +222,13 @@ impl Session {
     fn look(&mut self, keys: &BTreeSet<ObjectKey>) {
         let mode = self.desk.mode;
         for key in keys {
-            let (place, now) = self.with_speech(|speech| {
+            let (place, now) = {
+                let state = self.desk.world.state();
+                let speech = speech(&self.desk, &self.home, &state, &mut self.sums);
                 let place = speech.place(key);
-                let now = place.as_ref().and_then(|place| told_of(speech, key, place, mode));
+                let now = place.as_ref().and_then(|place| told_of(&speech, key, place, mode));
                 (place, now)
-            });
+            };
             let Some(place) = place else { continue };
             let before = self.told.get(&place).cloned();
             if before == now {
@@ -261,13 +252,7 @@ impl Session {
         let (now, room) = (self.now(), link.room().min(free));
         let events = {
             let state = self.desk.world.state();
-            let mut speech = Speech {
-                me: &self.desk.shelves.me,
-                mode: self.desk.mode,
-                home: &self.home,
-                state: &state,
-                sums: &mut self.sums,
-            };
+            let mut speech = speech(&self.desk, &self.home, &state, &mut self.sums);
             self.outbox.poll(now, room, &mut rand::random::<f64>, &mut speech)
         };
         for mut event in events {
@@ -380,6 +365,11 @@ impl Session {
             self.begin().await;
         }
     }
+}
+
+/// The words of the dialect, as things stand.
+fn speech<'a>(desk: &'a Desk, home: &'a str, state: &'a State, sums: &'a mut Sums) -> Speech<'a> {
+    Speech { me: &desk.shelves.me, mode: desk.mode, home, state, sums }
 }
 
 /// Does what goes to disk.

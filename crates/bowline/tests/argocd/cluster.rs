@@ -68,6 +68,24 @@ impl Cluster {
         }
     }
 
+    /// Creates many objects at once.
+    pub(crate) fn create_all(&self, objects: &[Value]) {
+        self.create(&json!({"apiVersion": "v1", "kind": "List", "items": objects}));
+    }
+
+    /// Replaces many objects at once.
+    pub(crate) fn replace_all(&self, objects: &[Value]) {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+        self.run(&["replace", "-f", "-"], Some(&list)).unwrap_or_else(|e| panic!("replace: {e}"));
+    }
+
+    /// All objects of a kind in a namespace.
+    pub(crate) fn list(&self, kind: &str, namespace: &str) -> Vec<Value> {
+        let text = self.ok(&["get", kind, "-n", namespace, "-o", "json"]);
+        let list: Value = serde_json::from_str(&text).unwrap();
+        list["items"].as_array().unwrap().clone()
+    }
+
     /// Changes an object by a merge patch.
     pub(crate) fn patch(&self, place: &str, patch: &Value) {
         let (kind, namespace, name) = parts(place);

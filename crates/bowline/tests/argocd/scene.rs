@@ -10,7 +10,7 @@ use crate::rights::{Account, Role};
 use crate::stage::{Agent, Stage};
 
 /// How long anything may take on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a test is played on.
 pub(crate) struct Scene<A = Agent> {
@@ -229,7 +229,7 @@ impl<A> Scene<A> {
 }
 
 /// Namespaces that are left to the clusters, which live on: nobody waits for their end.
-struct Litter(Vec<(Cluster, String)>);
+pub(crate) struct Litter(pub(crate) Vec<(Cluster, String)>);
 
 impl Drop for Litter {
     fn drop(&mut self) {

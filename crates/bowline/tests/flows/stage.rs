@@ -395,7 +395,7 @@ struct LineState {
 }
 
 impl Line {
-    fn new(to: u16) -> Self {
+    pub(crate) fn new(to: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let state = Arc::new(LineState { cut: AtomicBool::new(false), open: Mutex::default() });

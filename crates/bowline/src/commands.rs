@@ -115,8 +115,7 @@ enum Command {
 /// Commands to which only their folder matters of all that is said about a server.
 const ROLES: [&str; 3] = ["dev", "hub", "agent"];
 /// Commands that talk to no server.
-const ALONE: [&str; 7] =
-    ["principal", "agentctl", "migrate", "restore", "sim", "version", "completion"];
+const ALONE: [&str; 6] = ["agentctl", "migrate", "restore", "sim", "version", "completion"];
 
 impl Cli {
     /// The command line; flags about a server are not shown where they mean nothing.

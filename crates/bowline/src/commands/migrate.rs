@@ -61,7 +61,7 @@ impl Migrate {
             }
         };
         let found = look(Some(principal), agent).await?;
-        let plan = plan(found, bowline_types::Wall(print::now().0));
+        let plan = plan(found, print::now().0);
         match self.output {
             Shape::Json => {
                 let text = serde_json::to_string_pretty(&plan);

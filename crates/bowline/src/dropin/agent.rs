@@ -86,7 +86,7 @@ impl Agent {
 }
 
 fn settings(given: &Given, namespace: &str) -> Outcome<Vec<(&'static str, Value)>> {
-    let at = |name: &str| {
+    let at = |name: &str| -> Outcome<Value> {
         let port = given.port(name).map_err(|e| Failure::usage(e.to_string()))?;
         Ok(json!(port.map_or("off".to_owned(), |port| format!("0.0.0.0:{port}"))))
     };

@@ -114,8 +114,8 @@ impl Plane {
                 None => {}
             }
         }
-        let total = state.views.fleet.keys(agent).len();
         if all {
+            let total = state.views.fleet.keys(agent).len();
             self.weigh(agent, absent.iter().map(|(key, _)| (*key).clone()).collect(), total);
         }
         let held = self.known.lock().held.get(agent).cloned().unwrap_or_default();

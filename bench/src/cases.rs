@@ -41,6 +41,8 @@ const ARGOCD: &[Case] = &[
     ("argocd-restart", "a restarted hub with 500 in sync", || Box::pin(argocd::restart())),
     ("argocd-fleet", "1,000 idle agents in their dialect", || Box::pin(argocd::fleet())),
     ("argocd-idle", "memory with no Application", || Box::pin(argocd::idle())),
+    ("argocd-large", "10,000 Applications in one agent", || Box::pin(argocd::large())),
+    ("argocd-wide", "50 agents with 200 Applications each", || Box::pin(argocd::wide())),
 ];
 
 /// Lists the cases.

@@ -38,7 +38,8 @@ pub(crate) struct Row {
     pub(crate) unit: &'static str,
     pub(crate) goal: f64,
     pub(crate) ours: f64,
-    pub(crate) go: f64,
+    /// Where argocd-agent did the same.
+    pub(crate) go: Option<f64>,
     pub(crate) limit: Option<f64>,
     pub(crate) met: bool,
 }
@@ -46,9 +47,14 @@ pub(crate) struct Row {
 impl Row {
     /// A figure of ours with its goal, and argocd-agent's.
     pub(crate) fn new(what: &'static str, figure: &Figure, go: f64) -> Self {
+        Self { go: Some(rounded(go)), ..Self::alone(what, figure) }
+    }
+
+    /// A figure of ours with its goal, which argocd-agent was not asked for.
+    pub(crate) fn alone(what: &'static str, figure: &Figure) -> Self {
         let (goal, ours) = (rounded(figure.goal), rounded(figure.value));
         let (unit, met) = (figure.unit, figure.is_met());
-        Self { what, unit, goal, ours, go: rounded(go), limit: None, met }
+        Self { what, unit, goal, ours, go: None, limit: None, met }
     }
 
     /// Beside what the bare limit does.
@@ -89,7 +95,8 @@ impl Outcome {
         let unit = first.as_ref().map_or("", |row| row.unit);
         let figure =
             Figure { value: of(|r| r.ours), unit, goal: of(|r| r.goal), better: Better::Less };
-        let outcome = Self::new(name, &figure, "argocd-agent v0.9.0", of(|r| r.go));
+        let outcome =
+            Self::new(name, &figure, "argocd-agent v0.9.0", of(|r| r.go.unwrap_or_default()));
         Self { met, rows, ..outcome }
     }
 

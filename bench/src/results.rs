@@ -77,11 +77,13 @@ pub(crate) fn rows(outcomes: &[Outcome]) -> String {
     text.push_str("|---|---|---|---|---|---|---|---|---|\n");
     for (o, row) in outcomes.iter().flat_map(|o| o.rows.iter().map(move |row| (o, row))) {
         let met = if row.met { "yes" } else { "**no**" };
-        let limit = row.limit.map_or_else(String::new, |l| l.to_string());
-        let ratio = if row.go == 0.0 { 0.0 } else { row.ours / row.go };
-        let (what, unit, goal, ours, go) = (row.what, row.unit, row.goal, row.ours, row.go);
+        let shown = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
+        let (limit, go) = (shown(row.limit), shown(row.go));
+        let ratio = row.go.filter(|go| *go != 0.0).map(|go| format!("{:.2}", row.ours / go));
+        let ratio = ratio.unwrap_or_default();
+        let (what, unit, goal, ours) = (row.what, row.unit, row.goal, row.ours);
         let line = format!(
-            "| `{}` | {what} | {unit} | {goal} | {ours} | {met} | {go} | {ratio:.2} | {limit} |\n",
+            "| `{}` | {what} | {unit} | {goal} | {ours} | {met} | {go} | {ratio} | {limit} |\n",
             o.name
         );
         text.push_str(&line);

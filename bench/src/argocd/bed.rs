@@ -57,10 +57,20 @@ impl Site {
     /// Removes all Applications of a namespace with one request.
     pub(crate) async fn empty(&self, namespace: &str) -> Result<()> {
         let path = format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/applications");
-        self.kubectl(&["delete", "--raw", &path]).await
+        self.kubectl(&["delete", "--raw", &path]).await.map(drop)
     }
 
-    async fn kubectl(&self, args: &[&str]) -> Result<()> {
+    /// Requests that the API server has answered so far, watches aside.
+    pub(crate) async fn requests(&self) -> Result<f64> {
+        let metrics = self.kubectl(&["get", "--raw", "/metrics"]).await?;
+        let counted = |line: &&str| {
+            line.starts_with("apiserver_request_total{") && !line.contains("verb=\"WATCH\"")
+        };
+        let value = |line: &str| line.rsplit(' ').next().and_then(|v| v.parse::<f64>().ok());
+        Ok(metrics.lines().filter(counted).filter_map(value).sum())
+    }
+
+    async fn kubectl(&self, args: &[&str]) -> Result<String> {
         let args: Vec<_> = args.iter().map(|a| (*a).to_owned()).collect();
         let kubeconfig = self.kubeconfig.clone();
         let run = move || {
@@ -69,7 +79,7 @@ impl Site {
         };
         let out = tokio::task::spawn_blocking(run).await??;
         ensure!(out.status.success(), "kubectl: {}", String::from_utf8_lossy(&out.stderr));
-        Ok(())
+        Ok(String::from_utf8(out.stdout)?)
     }
 }
 
@@ -96,6 +106,11 @@ impl Bed {
     /// The cluster that work is done on.
     pub(crate) fn work(&self) -> &Site {
         &self.works[0]
+    }
+
+    /// All of its API servers.
+    pub(crate) fn sites(&self) -> impl Iterator<Item = &Site> {
+        std::iter::once(&self.plane).chain(&self.works)
     }
 
     /// A file or folder of somebody's.

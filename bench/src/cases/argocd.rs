@@ -6,12 +6,14 @@ mod idle;
 mod latency;
 mod rates;
 mod restart;
+mod scale;
 
 pub(crate) use fleet::run as fleet;
 pub(crate) use idle::run as idle;
 pub(crate) use latency::run as latency;
 pub(crate) use rates::{distribute, status};
 pub(crate) use restart::run as restart;
+pub(crate) use scale::{large, wide};
 
 use std::time::Duration;
 

@@ -12,6 +12,9 @@ use crate::stage::{say, scaled};
 /// How often; the middle one counts.
 const TIMES: usize = 3;
 
+/// A link that has lasted so long counts as a good one: whoever loses it begins with short waits.
+const STEADY: Duration = Duration::from_secs(11);
+
 /// What one restart cost.
 struct Cost {
     /// From its start until a change was seen at the agent.
@@ -58,6 +61,7 @@ async fn through(bed: &Bed, maker: Maker, count: usize) -> Result<Cost> {
 
 async fn once(bed: &Bed, pair: &mut Pair, count: usize, time: usize) -> Result<Cost> {
     let seen = Seen::follow(bed.work(), &[&pair.scene.home], target_mark).await;
+    tokio::time::sleep(STEADY).await;
     let before = pair.quiet().await;
     let began = Instant::now();
     pair.restart_hub()?;

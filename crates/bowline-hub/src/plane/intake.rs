@@ -136,10 +136,10 @@ impl Plane {
                 }
             }
         }
-        let total = state.views.fleet.keys(agent);
-        let total = total.iter().filter_map(|key| ObjectKey::from_record(key).ok());
-        let total = total.filter(|key| self.tells(key)).count();
         if all {
+            let total = state.views.fleet.keys(agent);
+            let total = total.iter().filter_map(|key| ObjectKey::from_record(key).ok());
+            let total = total.filter(|key| self.tells(key)).count();
             self.weigh(agent, absent.iter().map(|(key, _)| (*key).clone()).collect(), total);
         }
         let held = self.known.lock().held.get(agent).cloned().unwrap_or_default();

@@ -99,10 +99,9 @@ impl Lab {
 
     /// Issues the certificates of both sides.
     pub(crate) fn issue(&self, more: &[&str]) {
-        let with = |args: &[&str]| args.iter().chain(more).copied().collect::<Vec<_>>();
-        self.ctl_ok(Make::Ours, &with(&["pki", "issue", "principal"]));
+        self.ctl_ok(Make::Ours, &[&["pki", "issue", "principal"], more].concat());
         let agent = ["--agent-namespace", &self.home, "pki", "issue", "agent", &self.name];
-        self.ctl_ok(Make::Ours, &with(&agent));
+        self.ctl_ok(Make::Ours, &[&agent, more].concat());
     }
 
     pub(crate) fn kubeconfig(cluster: &Cluster) -> &str {

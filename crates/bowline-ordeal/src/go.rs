@@ -28,6 +28,8 @@ pub(crate) struct Told<'a> {
     pub(crate) namespace: &'a str,
     /// Where certificates are.
     pub(crate) certificates: &'a Path,
+    /// Where its Redis is.
+    pub(crate) redis: u16,
     /// Where it logs.
     pub(crate) log: PathBuf,
 }
@@ -36,7 +38,7 @@ impl Peer {
     /// A principal on a port, whose queues hold so many events.
     pub(crate) fn principal(told: Told<'_>, port: u16, queue: Option<usize>) -> Result<Self> {
         let file = |name: &str| told.certificates.join(name).display().to_string();
-        let port = port.to_string();
+        let (port, redis) = (port.to_string(), format!("127.0.0.1:{}", told.redis));
         let flags = [
             ("--listen-host", "127.0.0.1"),
             ("--listen-port", &port),
@@ -46,7 +48,7 @@ impl Peer {
             ("--tls-key", &file("principal.key")),
             ("--root-ca-path", &file("ca.crt")),
             ("--jwt-key", &file("jwt.key")),
-            ("--redis-server-address", "127.0.0.1:1"),
+            ("--redis-server-address", &redis),
         ];
         let more = ["--enable-resource-proxy=false", "--disable-redis-proxy"];
         let mut peer = Self::new("principal", told, &flags, &more)?;
@@ -59,7 +61,7 @@ impl Peer {
     /// A managed agent that finds its principal at a port.
     pub(crate) fn agent(told: Told<'_>, port: u16) -> Result<Self> {
         let file = |name: &str| told.certificates.join(name).display().to_string();
-        let port = port.to_string();
+        let (port, redis) = (port.to_string(), format!("127.0.0.1:{}", told.redis));
         let flags = [
             ("--agent-mode", "managed"),
             ("--creds", "mtls:any"),
@@ -69,7 +71,7 @@ impl Peer {
             ("--tls-client-cert", &file("agent.crt")),
             ("--tls-client-key", &file("agent.key")),
             ("--allowed-namespaces", "*"),
-            ("--redis-addr", "127.0.0.1:1"),
+            ("--redis-addr", &redis),
         ];
         let mut peer = Self::new("agent", told, &flags, &["--enable-resource-proxy=false"])?;
         peer.start()?;
@@ -113,6 +115,30 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// A Redis for them: without one they wait for it at every connection. Killed when dropped.
+pub(crate) struct Redis {
+    pub(crate) port: u16,
+    child: Child,
+}
+
+impl Redis {
+    /// One that keeps nothing.
+    pub(crate) fn start(log: &Path) -> Result<Self> {
+        let (port, log) = (free_port()?, std::fs::File::create(log)?);
+        let program = bowline_testbed::provide("redis").join("redis-server");
+        let mut command = Command::new(program);
+        command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port"]);
+        command.arg(port.to_string()).stdin(Stdio::null()).stdout(log).stderr(Stdio::null());
+        Ok(Self { port, child: command.spawn().context("starting redis-server")? })
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _gone = (self.child.kill(), self.child.wait());
     }
 }
 

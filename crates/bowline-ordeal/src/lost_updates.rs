@@ -1,6 +1,7 @@
 //! The three ways in which principal and agent of argocd-agent lose data, tried on them and on us,
 //! and on one of each. Theirs is shown; ours must be nothing.
 
+mod guest;
 mod overflow;
 mod own_change;
 mod pair;

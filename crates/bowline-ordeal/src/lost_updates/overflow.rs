@@ -22,7 +22,7 @@ pub(crate) async fn run(ties: &mut Ties, scale: &Scale) -> Result<Tally> {
     ties.line.heal(false);
     // What is made now arrives when the agent is back.
     ties.arrives("after").await?;
-    let arrived = settled(scale.flood, scale.quiet, async || {
+    let arrived = settled(scale.flood, ties.quiet(scale), async || {
         let names = ties.site.names("Application", &ties.home).await?;
         Ok(names.iter().filter(|n| n.starts_with("flood-")).count())
     });

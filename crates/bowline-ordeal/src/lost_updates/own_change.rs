@@ -33,7 +33,7 @@ pub(crate) async fn run(ties: &mut Ties, scale: &Scale) -> Result<Tally> {
         settled(apps.len(), REPEATED, async || Ok(ties.site_porter.count(repeated))).await?;
     }
     ties.site_porter.hold(Held::Nothing);
-    let arrived = settled(apps.len(), scale.quiet, async || {
+    let arrived = settled(apps.len(), ties.quiet(scale), async || {
         let sources = ties.plane.list("Application", &ties.name).await?;
         let told = sources.iter().filter(|source| {
             let name = source["metadata"]["name"].as_str().unwrap_or_default();

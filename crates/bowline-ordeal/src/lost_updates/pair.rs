@@ -9,9 +9,10 @@ use bowline_client::api::JoinTokenCreate;
 use bowline_resources::Mode;
 use serde_json::json;
 
+use super::guest::Guest;
 use super::tally::Scale;
 use crate::cluster::{Cluster, Place, app};
-use crate::go::{AUTH, Peer, Told, certificates, free_port};
+use crate::go::{AUTH, Peer, Redis, Told, certificates, free_port};
 use crate::line::Line;
 use crate::porter::Porter;
 use crate::stage::{Agent, Hub, PATIENCE, Stage, until};
@@ -25,10 +26,12 @@ pub(crate) enum Pair {
     Ours,
     /// Their agent at our hub.
     GoAgent,
+    /// Our agent at their principal.
+    GoPrincipal,
 }
 
 impl Pair {
-    pub(crate) const ALL: [Self; 3] = [Self::Go, Self::Ours, Self::GoAgent];
+    pub(crate) const ALL: [Self; 4] = [Self::Go, Self::Ours, Self::GoAgent, Self::GoPrincipal];
 }
 
 impl fmt::Display for Pair {
@@ -37,6 +40,7 @@ impl fmt::Display for Pair {
             Self::Go => "Go principal, Go agent",
             Self::Ours => "Bowline hub, Bowline agent",
             Self::GoAgent => "Bowline hub, Go agent",
+            Self::GoPrincipal => "Go principal, Bowline agent",
         })
     }
 }
@@ -51,6 +55,7 @@ enum Above {
 enum Below {
     Go(Peer),
     Ours(Box<Agent>),
+    Guest(Guest),
 }
 
 /// The whole of it.
@@ -70,6 +75,8 @@ pub(crate) struct Ties {
     pub(crate) home: String,
     above: Above,
     below: Below,
+    _redis: Redis,
+    pair: Pair,
 }
 
 impl Ties {
@@ -96,13 +103,34 @@ impl Ties {
         };
         let plane_config = through(&plane, &plane_porter, "plane")?;
         let site_config = through(&site, &site_porter, "site")?;
-        let (above, port) = above(stage, pair, scale, &argocd, plane_config)?;
+        let redis = Redis::start(&stage.path("redis.log"))?;
+        let (above, port) = above(stage, pair, scale, &argocd, plane_config, redis.port)?;
         let line = Line::new(port)?;
-        let below = below(stage, &above, pair, &name, &home, site_config, line.port).await?;
-        let ties =
-            Self { plane, site, plane_porter, site_porter, line, name, argocd, home, above, below };
+        let below =
+            below(stage, &above, pair, (&name, &home), site_config, (line.port, redis.port))
+                .await?;
+        let ties = Self {
+            plane,
+            site,
+            plane_porter,
+            site_porter,
+            line,
+            name,
+            argocd,
+            home,
+            above,
+            below,
+            _redis: redis,
+            pair,
+        };
         ties.arrives("first").await?;
         Ok(ties)
+    }
+
+    /// How long nothing arrives until nothing more is expected. Where all must arrive, longer: it ends
+    /// when all has.
+    pub(crate) fn quiet(&self, scale: &Scale) -> Duration {
+        if self.pair == Pair::Go { scale.quiet } else { PATIENCE }
     }
 
     /// Whether a Go principal is on the control plane's side.
@@ -149,6 +177,7 @@ impl Ties {
         match &mut self.below {
             Below::Go(peer) => peer.kill(),
             Below::Ours(agent) => agent.kill(),
+            Below::Guest(guest) => guest.kill(),
         }
     }
 
@@ -157,12 +186,13 @@ impl Ties {
         match &mut self.below {
             Below::Go(peer) => peer.start(),
             Below::Ours(agent) => tokio::task::block_in_place(|| agent.restart()),
+            Below::Guest(guest) => tokio::task::block_in_place(|| guest.restart()),
         }
     }
 
     /// Leaves what was made to the clusters.
     pub(crate) async fn discard(self) {
-        drop((self.above, self.below));
+        drop((self.above, self.below, self._redis));
         for namespace in [&self.argocd, &self.name] {
             self.plane.discard(namespace).await;
         }
@@ -193,12 +223,14 @@ fn above(
     scale: &Scale,
     argocd: &str,
     config: PathBuf,
+    redis: u16,
 ) -> Result<(Above, u16)> {
     let dir = stage.path("certificates");
     match pair {
-        Pair::Go => {
+        Pair::Go | Pair::GoPrincipal => {
             let log = stage.path("principal.log");
-            let told = Told { kubeconfig: &config, namespace: argocd, certificates: &dir, log };
+            let told =
+                Told { kubeconfig: &config, namespace: argocd, certificates: &dir, redis, log };
             let port = free_port()?;
             Ok((Above::Go(Peer::principal(told, port, scale.queue)?), port))
         }
@@ -218,11 +250,14 @@ async fn below(
     stage: &Stage,
     above: &Above,
     pair: Pair,
-    name: &str,
-    home: &str,
+    (name, home): (&str, &str),
     config: PathBuf,
-    port: u16,
+    (port, redis): (u16, u16),
 ) -> Result<Below> {
+    if pair == Pair::GoPrincipal {
+        let start = || Guest::start(stage, &config, home, port);
+        return tokio::task::block_in_place(start).map(Below::Guest);
+    }
     let dir = stage.path("certificates");
     if let (Above::Ours(hub), Pair::Ours) = (above, pair) {
         let (agent, mode, labels) = (name.to_owned(), Mode::Managed, Default::default());
@@ -238,7 +273,7 @@ async fn below(
         stage.ok(&["--data", &data, "agents", "create", name, "--mode", "managed"])?;
     }
     let log = stage.path("go-agent.log");
-    let told = Told { kubeconfig: &config, namespace: home, certificates: &dir, log };
+    let told = Told { kubeconfig: &config, namespace: home, certificates: &dir, redis, log };
     Ok(Below::Go(Peer::agent(told, port)?))
 }
 

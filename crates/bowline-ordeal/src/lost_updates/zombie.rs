@@ -27,12 +27,13 @@ pub(crate) async fn run(ties: &mut Ties, scale: &Scale) -> Result<Tally> {
         settled(1, BACK, async || back(ties, &app).await.map(usize::from)).await?;
         ties.plane.delete(&ties.there(&app)).await?;
         let there = async || Ok(usize::from(ties.site.get(&ties.here(&app)).await?.is_some()));
-        let gone = settled(0, scale.quiet, there).await? == 0;
+        let gone = settled(0, ties.quiet(scale), there).await? == 0;
         ties.plane_porter.hold(Held::Nothing);
-        // What is gone may not come back, however long one looks.
+        // What is gone may not come back, however long one looks; and if it does, to stay.
         if gone {
             arrived += 1;
-            wrong += settled(1, scale.quiet, there).await?;
+            settled(1, scale.quiet, there).await?;
+            wrong += settled(0, scale.quiet, there).await?;
         }
     }
     Ok(Tally { case: "zombie", written: scale.deletions, arrived, wrong })

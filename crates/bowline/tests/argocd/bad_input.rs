@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, app};
-use crate::scene::Scene;
+use crate::scene::{Rights, Scene};
 use crate::stage::Agent;
 
 /// Something of the whole cluster, which is there for this test only.
@@ -79,7 +79,7 @@ fn scene(
     settings: &Value,
 ) -> (Scene<()>, Agent) {
     let name = bowline_testbed::namespace(prefix);
-    let scene = Scene::without_agent(&name, "managed", &[]);
+    let scene = Scene::without_agent(&name, "managed", &[], &json!({}), Rights::Deployed);
     let file = scene.stage.path("agent.yaml");
     std::fs::write(&file, settings.to_string()).unwrap();
     let kubeconfig = kubeconfig.unwrap_or(&scene.site.kubeconfig).to_str().unwrap();
@@ -178,7 +178,7 @@ fn definition(group: &str) -> Value {
 fn what_rbac_forbids_is_told_and_arrives_once_it_is_granted() {
     let powerless = &bowline_testbed::clusters(3).without_rights[1];
     let name = bowline_testbed::namespace("rights");
-    let scene = Scene::without_agent(&name, "managed", &[]);
+    let scene = Scene::without_agent(&name, "managed", &[], &json!({}), Rights::Deployed);
     let may = |secrets: &[&str]| {
         json!([
             {"apiGroups": ["argoproj.io"], "resources": ["*"], "verbs": ["*"]},

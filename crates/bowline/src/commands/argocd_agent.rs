@@ -189,8 +189,12 @@ fn principal_of(meaning: &dropin::Agent, line: PrincipalLine) -> Outcome<Princip
 
 /// The line to the principal, and where to put each text when it changes.
 fn line(line: &Line, texts: &[String]) -> (Vec<watch::Sender<String>>, PrincipalLine) {
-    let (senders, pieces): (Vec<_>, Vec<_>) =
-        texts.iter().cloned().map(watch::channel).map(|(to, from)| (to, Pem::Followed(from))).unzip();
+    let (senders, pieces): (Vec<_>, Vec<_>) = texts
+        .iter()
+        .cloned()
+        .map(watch::channel)
+        .map(|(to, from)| (to, Pem::Followed(from)))
+        .unzip();
     let mut pieces = pieces.into_iter();
     let tls = match (line, pieces.next(), pieces.next()) {
         (Line::Tls { .. }, Some(certificate), Some(key)) => PrincipalLine::Tls {

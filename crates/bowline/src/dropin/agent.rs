@@ -114,10 +114,8 @@ impl Line {
         if given.is_on("insecure-plaintext") {
             return Ok(Self::Plaintext);
         }
-        let secret = |flag: &str, fields| Source::Secret {
-            name: given.text(flag).to_owned(),
-            fields,
-        };
+        let secret =
+            |flag: &str, fields| Source::Secret { name: given.text(flag).to_owned(), fields };
         let roots = match given.some("root-ca-path") {
             _ if given.is_on("insecure-tls") => None,
             Some(path) => Some(Source::File(path.into())),
@@ -174,14 +172,20 @@ mod tests {
             "--log-level=warn,grpc-event=debug",
         ])
         .unwrap();
-        assert_eq!((agent.host.as_str(), agent.port, agent.mode), ("p.example", 443, Mode::Managed));
+        assert_eq!(
+            (agent.host.as_str(), agent.port, agent.mode),
+            ("p.example", 443, Mode::Managed)
+        );
         assert_eq!(agent.heartbeat, Some(Duration::from_secs(30)));
         let layers = Layers::read(None, agent.settings).unwrap();
         let settings = layers.load::<Settings>().unwrap().settings;
         assert_eq!(settings.health.to_string(), "0.0.0.0:8001");
         assert_eq!(settings.log.level, "warn,bowline_agent::principal=debug");
         let cluster = settings.kubernetes.options().unwrap().unwrap();
-        assert_eq!((cluster.namespace.as_str(), cluster.namespaces), ("argocd", vec!["*".to_owned()]));
+        assert_eq!(
+            (cluster.namespace.as_str(), cluster.namespaces),
+            ("argocd", vec!["*".to_owned()])
+        );
         assert_eq!(cluster.adoption, bowline_agent::Adoption::Never);
         assert_eq!(cluster.mismatch, bowline_agent::Mismatch::Upsert);
         assert_eq!(cluster.recreation, bowline_agent::Recreation::ClearStatus);

@@ -61,12 +61,7 @@ pub(crate) async fn load(site: &Site) -> Outcome<Ca> {
 }
 
 /// A certificate for an agent, and its key, as PEM.
-pub(crate) fn client(
-    ca: &Ca,
-    agent: &str,
-    making: Making,
-    now: Wall,
-) -> Outcome<(String, String)> {
+pub(crate) fn client(ca: &Ca, agent: &str, making: Making, now: Wall) -> Outcome<(String, String)> {
     let wish = wish(agent, Use::Client, making);
     let issued = ca.issue(&wish, now).map_err(|e| wrong(&e))?;
     Ok((issued.cert_pem, issued.key_pem))

@@ -87,7 +87,10 @@ impl Material {
                     match changed(&texts) {
                         Ok(()) => tracing::info!("certificates read again"),
                         Err(error) => {
-                            tracing::error!(error = error.message, "certificates stay as they were");
+                            tracing::error!(
+                                error = error.message,
+                                "certificates stay as they were"
+                            );
                         }
                     }
                     self.texts = texts;

@@ -94,7 +94,8 @@ impl Site {
 
     /// All Secrets with these labels.
     pub(crate) async fn secrets(&self, labels: &str) -> Outcome<Vec<Secret>> {
-        let (kind, scope) = (self.kind("Secret").await?, Scope::Namespaces(vec![self.namespace.clone()]));
+        let (kind, scope) =
+            (self.kind("Secret").await?, Scope::Namespaces(vec![self.namespace.clone()]));
         let listed = self.cluster.list(&kind, &scope, Some(labels)).await;
         Ok(listed.map_err(|e| failed(&e))?.iter().map(Secret::of).collect())
     }
@@ -176,9 +177,8 @@ impl Secret {
     pub(crate) fn of(object: &Object) -> Self {
         let meta = &object.metadata;
         let data = object.rest.get("data").and_then(Value::as_object).cloned().unwrap_or_default();
-        let decoded = |(field, value): (String, Value)| {
-            Some((field, STANDARD.decode(value.as_str()?).ok()?))
-        };
+        let decoded =
+            |(field, value): (String, Value)| Some((field, STANDARD.decode(value.as_str()?).ok()?));
         Self {
             name: meta.name.clone(),
             kind: object.rest.get("type").and_then(Value::as_str).unwrap_or_default().to_owned(),

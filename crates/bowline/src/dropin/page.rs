@@ -33,8 +33,7 @@ fn section(out: &mut String, role: &str, table: &[Flag]) {
         let short = flag.short.map_or(String::new(), |c| format!(", `-{c}`"));
         let name =
             if flag.name.is_empty() { "-".to_owned() } else { format!("`--{}`{short}", flag.name) };
-        let variable =
-            if flag.env.is_empty() { "-".to_owned() } else { format!("`{}`", flag.env) };
+        let variable = if flag.env.is_empty() { "-".to_owned() } else { format!("`{}`", flag.env) };
         let default =
             if flag.default.is_empty() { String::new() } else { format!("`{}`", flag.default) };
         let words = match flag.effect {

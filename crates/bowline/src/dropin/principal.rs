@@ -124,7 +124,8 @@ fn plane(given: &Given) -> Outcome<Vec<(&'static str, Value)>> {
     let destination = given.is_on("destination-based-mapping");
     let mut labels = BTreeMap::new();
     for label in given.list("namespace-create-labels") {
-        let wrong = || Failure::usage(format!("--namespace-create-labels: {label:?} is not KEY=VALUE"));
+        let wrong =
+            || Failure::usage(format!("--namespace-create-labels: {label:?} is not KEY=VALUE"));
         let (key, value) = label.split_once('=').ok_or_else(wrong)?;
         labels.insert(key.to_owned(), value.to_owned());
     }

@@ -46,7 +46,8 @@ impl Lab {
         site.namespace(&home);
         let dir = tempfile::tempdir().unwrap();
         for link in ["argocd-agent", "argocd-agentctl"] {
-            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_bowline"), dir.path().join(link)).unwrap();
+            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_bowline"), dir.path().join(link))
+                .unwrap();
         }
         Self { plane, site, name, argocd, home, dir }
     }
@@ -194,7 +195,8 @@ pub(crate) fn http(port: &str, path: &str) -> String {
     let mut answer = String::new();
     if let Ok(mut stream) = TcpStream::connect(format!("127.0.0.1:{port}")) {
         let ask = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        let _cut = stream.write_all(ask.as_bytes()).and_then(|()| stream.read_to_string(&mut answer));
+        let _cut =
+            stream.write_all(ask.as_bytes()).and_then(|()| stream.read_to_string(&mut answer));
     }
     answer
 }

@@ -67,7 +67,10 @@ fn an_installation_is_found_and_its_replacement_planned() {
     let plan: Value = serde_json::from_str(&migrate(&lab, &["-o", "json"])).unwrap();
     let found = &plan["found"];
     let principal = &found["principal"]["workload"];
-    assert_eq!((&principal["kind"], &principal["version"]), (&json!("deployment"), &json!("v0.9.0")));
+    assert_eq!(
+        (&principal["kind"], &principal["version"]),
+        (&json!("deployment"), &json!("v0.9.0"))
+    );
     assert_eq!(principal["env"]["ARGOCD_PRINCIPAL_AUTH"], "mtls:CN=([^,]+)");
     let names = |side: &str| {
         let list = found[side]["objects"].as_array().unwrap();
@@ -80,14 +83,17 @@ fn an_installation_is_found_and_its_replacement_planned() {
         {"name": lab.name, "namespace": true, "applications": 1, "mode": "managed"},
     ]);
     assert_eq!(found["agents"], agents);
-    let text = |list: &Value| list.as_array().unwrap().iter().map(Value::to_string).collect::<String>();
+    let text =
+        |list: &Value| list.as_array().unwrap().iter().map(Value::to_string).collect::<String>();
     let warned = text(&plan["warnings"]);
     assert!(warned.contains(&format!("leaves the agent {} out", lab.name)), "{warned}");
     assert!(text(&plan["lacks"]).contains("principal --event-processors"));
     assert_eq!(plan["steps"].as_array().unwrap().len(), 3);
     dry_run(&lab, &plan);
     let told = migrate(&lab, &[]);
-    for heading in ["FOUND\n", "BEFORE YOU BEGIN\n", "STEP 1: ", "  back:\n", "WHAT WILL BE DIFFERENT\n"] {
+    for heading in
+        ["FOUND\n", "BEFORE YOU BEGIN\n", "STEP 1: ", "  back:\n", "WHAT WILL BE DIFFERENT\n"]
+    {
         assert!(told.contains(heading), "{heading} in {told}");
     }
 }

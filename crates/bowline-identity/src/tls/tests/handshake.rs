@@ -144,8 +144,7 @@ fn clients_of_others_are_shown_their_certificate_and_ours_are_shown_ours() {
     let (ours, theirs) = (ca(), ca());
     let hub = hub(&ours, ClientAuth::Foreign);
     let other = |pair: &Pair| shake(other_client(&theirs, pair), hub.config(), "hub.example");
-    let wish =
-        Wish { name: "go", purpose: Use::Client, days: 1, algorithm: Algorithm::default() };
+    let wish = Wish { name: "go", purpose: Use::Client, days: 1, algorithm: Algorithm::default() };
     let go = Pair::try_from(&theirs.issue(&wish, now()).unwrap()).unwrap();
     at_client(other(&go));
     hub.set_foreign(Some(&server_pair(&theirs)), Some(&bundle(&theirs))).unwrap();

@@ -48,7 +48,10 @@ fn what_is_unknown_is_refused_with_the_nearest_name() {
     assert_eq!(near("--"), "there is no flag --");
     assert_eq!(near("--kubeconfig"), "--kubeconfig needs a value");
     assert_eq!(near("--server-port=x"), "--server-port: \"x\" is not a whole number");
-    assert_eq!(near("--heartbeat-interval=3"), "--heartbeat-interval: \"3\" is not a duration such as 1m30s");
+    assert_eq!(
+        near("--heartbeat-interval=3"),
+        "--heartbeat-interval: \"3\" is not a duration such as 1m30s"
+    );
     assert_eq!(read(AGENT, &["--help"], &[]).unwrap_err(), Error::Help);
 }
 

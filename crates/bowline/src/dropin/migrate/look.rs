@@ -35,12 +35,7 @@ pub(crate) async fn look(
     Ok(found)
 }
 
-async fn side(
-    site: &Site,
-    context: Option<String>,
-    role: &str,
-    secrets: &[&str],
-) -> Outcome<Side> {
+async fn side(site: &Site, context: Option<String>, role: &str, secrets: &[&str]) -> Outcome<Side> {
     let mut objects = vec![];
     for name in secrets {
         objects.extend(site.secret(name).await?.map(|secret| described(&secret)));
@@ -105,11 +100,7 @@ async fn workload(
 }
 
 /// A container, if it runs this role of argocd-agent.
-fn container(
-    container: &Value,
-    role: &str,
-    params: &BTreeMap<String, String>,
-) -> Option<Workload> {
+fn container(container: &Value, role: &str, params: &BTreeMap<String, String>) -> Option<Workload> {
     let words = |field: &str| {
         let list = container[field].as_array().cloned().unwrap_or_default();
         list.iter().filter_map(|w| w.as_str().map(str::to_owned)).collect::<Vec<_>>()
@@ -191,13 +182,17 @@ mod tests {
             ],
         });
         let found = container(&spec, "principal", &params).unwrap();
-        assert_eq!((found.version.as_str(), found.args), ("v0.9.0", vec!["-n".to_owned(), "a".into()]));
+        assert_eq!(
+            (found.version.as_str(), found.args),
+            ("v0.9.0", vec!["-n".to_owned(), "a".into()])
+        );
         assert_eq!(found.env.len(), 2);
         assert_eq!(found.env["ARGOCD_PRINCIPAL_AUTH"], "mtls:x");
         assert!(container(&spec, "agent", &params).is_none());
         let other = json!({"image": "nginx:1", "args": ["principal"]});
         assert!(container(&other, "principal", &params).is_none());
-        let command = json!({"image": "x", "command": ["/bin/argocd-agent", "agent"], "args": ["-n=b"]});
+        let command =
+            json!({"image": "x", "command": ["/bin/argocd-agent", "agent"], "args": ["-n=b"]});
         assert_eq!(container(&command, "agent", &params).unwrap().args, ["-n=b"]);
     }
 }

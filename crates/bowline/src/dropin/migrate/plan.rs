@@ -130,12 +130,7 @@ fn back(side: &Side, workload: &Workload) -> Vec<String> {
 }
 
 fn replace_principal(side: &Side, workload: &Workload) -> Step {
-    let exec = format!(
-        "{} exec {}/{} -- bowline",
-        kubectl(side),
-        workload.kind,
-        workload.name
-    );
+    let exec = format!("{} exec {}/{} -- bowline", kubectl(side), workload.kind, workload.name);
     Step {
         title: format!(
             "Put a Bowline hub in the place of the principal {} ({})",
@@ -185,7 +180,9 @@ fn go_native(known: &Known, principal: Option<&Side>) -> Step {
         ),
         commands: vec![
             "# on the agent's cluster: scale argocd-agent's agent to zero".into(),
-            format!("{hub} join-token {name}{mode}   # into the Secret bowline-join, see docs/argocd.md"),
+            format!(
+                "{hub} join-token {name}{mode}   # into the Secret bowline-join, see docs/argocd.md"
+            ),
             "# on the agent's cluster: install the chart with role=agent".into(),
         ],
         stays: "its Applications, on both sides; all other agents".into(),
@@ -193,9 +190,7 @@ fn go_native(known: &Known, principal: Option<&Side>) -> Step {
             format!("{hub} agents list"),
             format!("{hub} get objects -a {name}   # all Synced"),
         ],
-        back: vec![
-            "# remove Bowline's agent and scale argocd-agent's up again".into(),
-        ],
+        back: vec!["# remove Bowline's agent and scale argocd-agent's up again".into()],
     }
 }
 

@@ -28,12 +28,8 @@ fn found(args: &[&str]) -> Found {
         workload: Some(workload),
         objects,
     };
-    let known = |name: &str, namespace, mode| Known {
-        name: name.into(),
-        namespace,
-        applications: 2,
-        mode,
-    };
+    let known =
+        |name: &str, namespace, mode| Known { name: name.into(), namespace, applications: 2, mode };
     Found {
         principal: Some(side),
         agents: vec![known("a1", true, "managed"), known("b1", false, "autonomous")],

@@ -102,6 +102,8 @@ impl Ca {
         }
         let key = wish.algorithm.generate()?;
         let mut params = leaf(wish.name, DAY * wish.days, now);
+        // Said outright, as argocd-agent's tool wants to see it.
+        params.is_ca = IsCa::ExplicitNoCa;
         params.distinguished_name = rcgen::DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, wish.name);
         match &wish.purpose {

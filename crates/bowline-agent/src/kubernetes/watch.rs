@@ -118,6 +118,7 @@ impl Kubernetes {
         let Some(key) = self.site.on_shelf(key) else { return };
         {
             let mut known = self.known.lock();
+            known.departed.note(uid);
             let other =
                 known.there.get(&key).is_some_and(|o| o.metadata.uid.as_deref() != Some(uid));
             if other {

@@ -51,6 +51,7 @@ impl Plane {
                 }
                 Heard::Gone { key, uid } => {
                     let mut known = self.known.lock();
+                    known.departed.note(&uid);
                     let this = known
                         .there
                         .get(&key)

@@ -138,7 +138,7 @@ fn a_kind_that_is_missing_holds_up_nothing_and_is_served_once_it_is_there() {
     let (scene, _agent) = scene("missing", None, &settings);
     let widget = json!({
         "apiVersion": format!("{group}/v1"), "kind": "Widget",
-        "metadata": {"name": "wheel", "namespace": scene.home}, "spec": {"size": 3},
+        "metadata": {"name": "wheel", "namespace": scene.name}, "spec": {"size": 3},
     });
     let file = scene.stage.path("widget.json");
     std::fs::write(&file, widget.to_string()).unwrap();

@@ -61,6 +61,11 @@ pub trait Applier: Send + Sync + 'static {
     /// Says how an object that is wanted is doing, and when to look again. Must not block.
     fn look(&self, desired: &Desired, rev: Rev, before: Option<&Observed>, now: Wall) -> Look;
 
+    /// When to try a task again that failed; none: when something changes. Must not block.
+    fn retry(&self, _key: &ObjectKey) -> Option<Wall> {
+        None
+    }
+
     /// Whose word counts may have changed: what is there is told again.
     fn turned(&self) {}
 

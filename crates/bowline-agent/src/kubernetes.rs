@@ -14,7 +14,7 @@ mod work;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bowline_kube::{Cluster, Kind};
+use bowline_kube::{Cluster, Departed, Kind};
 use bowline_resources::simulated::Look;
 use bowline_resources::{
     Desired, LabelSelector, Object, ObjectKey, Observed, OperationRequest, Owner, Site, argocd,
@@ -157,6 +157,7 @@ pub(crate) struct Kubernetes {
 #[derive(Debug, Default)]
 struct Known {
     there: BTreeMap<ObjectKey, Arc<Object>>,
+    departed: Departed,
     applied: BTreeMap<ObjectKey, Applied>,
     troubles: BTreeMap<ObjectKey, Trouble>,
     /// Kinds, by group and kind, that the cluster does not tell of, and why: nothing of them is written.
@@ -235,6 +236,10 @@ impl Applier for Kubernetes {
 
     fn look(&self, desired: &Desired, rev: Rev, before: Option<&Observed>, now: Wall) -> Look {
         self.see(desired, rev, before, now)
+    }
+
+    fn retry(&self, key: &ObjectKey) -> Option<Wall> {
+        self.known.lock().troubles.get(key).map(|trouble| trouble.again)
     }
 
     fn turned(&self) {

@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bowline_argocd::auth::Search;
-use bowline_kube::{Cluster, Kind};
+use bowline_kube::{Cluster, Departed, Kind};
 use bowline_resources::argocd::project::Mapping;
 use bowline_resources::argocd::{GPG_KEYS, GROUP};
 use bowline_resources::{Object, ObjectKey};
@@ -133,6 +133,7 @@ pub(crate) struct Plane {
 #[derive(Debug, Default)]
 struct Known {
     there: BTreeMap<ObjectKey, Arc<Object>>,
+    departed: Departed,
     /// Agents that an Application was wanted at, where its destination says so.
     placed: BTreeMap<ObjectKey, BTreeSet<NodeId>>,
     /// How far the kinds that are taken have been told, in their order.
@@ -219,6 +220,9 @@ impl Plane {
         let version =
             |o: &Object| o.metadata.rest.get("resourceVersion")?.as_str()?.parse::<u64>().ok();
         let mut known = self.known.lock();
+        if object.metadata.uid.as_ref().is_some_and(|uid| known.departed.has(uid)) {
+            return false;
+        }
         let newer = known.there.get(&key).is_none_or(|old| {
             old.metadata.uid != object.metadata.uid
                 || version(old).zip(version(&object)).is_none_or(|(old, new)| old < new)

@@ -10,6 +10,7 @@ mod backoff;
 mod body;
 mod call;
 mod cluster;
+mod departed;
 mod door;
 mod error;
 mod kind;
@@ -24,6 +25,7 @@ mod write;
 
 pub use access::{Access, Options};
 pub use cluster::{Cluster, Scope};
+pub use departed::Departed;
 pub use error::{Error, Owned};
 pub use kind::Kind;
 pub use watch::{Heard, Watch};

@@ -15,11 +15,12 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use bowline_client::api::ObjectQuery;
 use futures_util::future::join_all;
 
 use crate::chance::Chance;
 use crate::run::{Run, say};
-use crate::stage::{Stage, until};
+use crate::stage::{Hub, Stage, until};
 use fault::{Blow, Fault, Victim};
 use flow::{Flow, Play};
 use scene::{Cast, Ground, KEEPER};
@@ -44,14 +45,15 @@ pub(crate) async fn run(run: &mut Run, stage: &Stage) -> Result<()> {
         let moment = Moment::drawn(&mut chance);
         let name = format!("{} {moment}, round {round}", fault.name());
         let acts = Acts { ground: &ground, flows: &flows, round };
-        let outcomes = acts.play(&mut cast, fault, moment, &mut chance).await?;
+        let (outcomes, slowest) = acts.play(&mut cast, fault, moment, &mut chance).await?;
         let failed = outcomes.iter().filter(|o| o.1.is_err()).count();
-        say(format!("{name}: {failed} failed, {} ms", began.elapsed().as_millis()));
+        let took = began.elapsed().as_millis();
+        say(format!("{name}: {failed} failed, {took} ms, {slowest}"));
         for (flow, outcome) in outcomes {
             table.note(flow, fault, outcome.is_ok());
             run.count(&format!("{flow} x {name}"), outcome);
         }
-        run.count(&format!("nothing left over after {name}"), acts.clear().await);
+        run.count(&format!("nothing left over after {name}"), acts.clear(&cast.hub).await);
     }
     say(table.text());
     drop(cast);
@@ -110,7 +112,7 @@ impl Acts<'_> {
         fault: Fault,
         moment: Moment,
         chance: &mut Chance,
-    ) -> Result<Outcomes> {
+    ) -> Result<(Outcomes, String)> {
         for (_, prepared) in self.each(async |flow, play| flow.prepare(play).await).await {
             prepared?;
         }
@@ -128,12 +130,18 @@ impl Acts<'_> {
         };
         let (acted, struck) = tokio::join!(acting, striking);
         struck?;
+        let (healed, last) = (Instant::now(), std::cell::Cell::new(None));
         let right = async |flow: Flow, play: &Play<'_>| {
-            until("as the flow says", RIGHT, async || flow.look(play).await).await
+            let looked = until("as the flow says", RIGHT, async || flow.look(play).await).await;
+            last.set(Some(flow));
+            looked
         };
         let looked = self.each(right).await;
+        let last = last.get().map(|flow| flow.to_string()).unwrap_or_default();
+        let slowest = format!("{last} last, {} ms after", healed.elapsed().as_millis());
         let both = acted.into_iter().zip(looked);
-        Ok(both.map(|((flow, acted), (_, looked))| (flow, acted.and(looked))).collect())
+        let both = both.map(|((flow, acted), (_, looked))| (flow, acted.and(looked)));
+        Ok((both.collect(), slowest))
     }
 
     /// Does something for each flow, all at once.
@@ -146,12 +154,25 @@ impl Acts<'_> {
     }
 
     /// Removes everything at its owner's, and waits until nothing is left on either side.
-    async fn clear(&self) -> Result<()> {
+    async fn clear(&self, hub: &Hub) -> Result<()> {
         for (_, cleared) in self.each(async |flow, play| flow.clear(play).await).await {
             cleared?;
         }
-        until("nothing left over", RIGHT, async || self.ground.is_bare().await).await
+        until("nothing left over", RIGHT, async || {
+            self.ground.is_bare().await?;
+            forgotten(hub).await
+        })
+        .await
     }
+}
+
+/// Complains of everything but the keepers that the hub knows of.
+async fn forgotten(hub: &Hub) -> Result<()> {
+    let known = hub.client()?.all_objects(&ObjectQuery::default()).await?;
+    let left: Vec<_> = known.iter().filter(|view| view.key.name != KEEPER).collect();
+    let left: Vec<_> = left.iter().map(|view| view.key.to_string()).collect();
+    ensure!(left.is_empty(), "the hub still knows of {left:?}");
+    Ok(())
 }
 
 impl Ground {

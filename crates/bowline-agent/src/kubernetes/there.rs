@@ -26,6 +26,9 @@ impl Kubernetes {
     /// Takes note of an object as the cluster tells it; an older telling changes nothing.
     pub(super) fn note(&self, key: &ObjectKey, object: Object) -> bool {
         let mut known = self.known.lock();
+        if object.metadata.uid.as_ref().is_some_and(|uid| known.departed.has(uid)) {
+            return false;
+        }
         let newer = known.there.get(key).is_none_or(|old| {
             old.metadata.uid != object.metadata.uid
                 || version(old).zip(version(&object)).is_none_or(|(old, new)| old < new)

@@ -67,6 +67,8 @@ impl Kubernetes {
                         let Some(key) = self.site.on_shelf(&object.key()).filter(|_| !other) else {
                             continue;
                         };
+                        let uid = object.metadata.uid.as_deref().unwrap_or_default();
+                        self.known.lock().departed.back(uid);
                         let ignored = object.metadata.labels.get(argocd::IGNORE_SYNC);
                         let chosen = self.options.labels.matches(&object.metadata.labels);
                         if ignored.is_some_and(|v| v == "true") || !chosen {
@@ -145,6 +147,7 @@ impl Kubernetes {
         let Some(key) = self.site.on_shelf(key) else { return };
         {
             let mut known = self.known.lock();
+            known.departed.note(uid);
             let other =
                 known.there.get(&key).is_some_and(|o| o.metadata.uid.as_deref() != Some(uid));
             if other {

@@ -29,7 +29,9 @@ impl Reconciler {
             let state = self.world.state();
             for key in keys {
                 let (observed, again) = self.word(&state, key, plan, failed, now);
-                self.due.set(key, again);
+                // What could not be deleted is wanted by nobody, who would else have it looked at.
+                let retry = || failed.get(key).and_then(|_| self.applier.retry(key));
+                self.due.set(key, again.or_else(retry));
                 reports.extend(news(&state, key, observed.as_ref()));
                 tombstones.extend(finalized(&state, key, observed.as_ref()));
             }

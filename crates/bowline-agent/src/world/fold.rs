@@ -69,21 +69,24 @@ impl Watcher {
         let mut state = self.world.state();
         for change in changes {
             let Ok(key) = ObjectKey::from_record(change.key()) else { continue };
+            let told = match change {
+                Change::Gone(..) => None,
+                Change::Put(record) => record.body.as_ref().and_then(|b| Observed::decode(b).ok()),
+            };
             // Reports are this agent's own: only what its decider wrote is news to the reconciler.
-            if state.decided.remove(&key).is_some() {
+            if state.decided.get(&key).is_some_and(|decided| is_told(decided, told.as_ref())) {
+                state.decided.remove(&key);
                 state.touch(&key);
                 self.world.wake.notify_one();
             }
-            match change {
-                Change::Gone(..) => {
+            match (change, told) {
+                (Change::Gone(..), _) => {
                     state.observed.remove(&key);
                 }
-                Change::Put(record) => {
-                    let Some(Ok(observed)) = record.body.as_ref().map(Observed::decode) else {
-                        continue;
-                    };
+                (Change::Put(record), Some(observed)) => {
                     state.observed.insert(key.clone(), Seen { observed, rev: record.rev });
                 }
+                (Change::Put(_), None) => continue,
             }
             self.world.told(&key);
         }
@@ -102,6 +105,13 @@ impl Watcher {
         }
         self.world.wake.notify_one();
     }
+}
+
+/// Whether the shelf has come to what was decided. A report that was on its way before knows nothing
+/// of the operation: taken for it, nobody would look at the object when the operation is there.
+fn is_told(decided: &Observed, told: Option<&Observed>) -> bool {
+    let operation = |of: &Observed| of.operation.as_ref().map(|o| o.id.clone());
+    told.is_none_or(|told| operation(told) == operation(decided))
 }
 
 fn take_entry(state: &mut State, entry: RosterEntry, rev: Rev) {
@@ -139,5 +149,38 @@ impl Fold for Watcher {
             // What was decided may never be written now.
             self.world.state().decided.clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bowline_resources::{Of, Operation, OperationRequest, OperationState};
+    use bowline_types::Wall;
+
+    use super::*;
+
+    fn report(operation: Option<&str>) -> Observed {
+        let mut report = Observed::new(Of { uid: "u".into(), rev: 1 }, Wall(0));
+        report.operation = operation.map(|id| {
+            let request = OperationRequest {
+                id: id.into(),
+                key: "argoproj.io/Application/a1/web".parse().unwrap(),
+                uid: None,
+                operation: Operation::Sync,
+                by: "control plane".into(),
+                argument: serde_json::Value::Null,
+            };
+            OperationState::begin(&request, Wall(0))
+        });
+        report
+    }
+
+    #[test]
+    fn a_report_that_was_on_its_way_is_not_taken_for_what_was_decided() {
+        let decided = report(Some("second"));
+        assert!(!is_told(&decided, Some(&report(None))));
+        assert!(!is_told(&decided, Some(&report(Some("first")))));
+        assert!(is_told(&decided, Some(&report(Some("second")))));
+        assert!(is_told(&decided, None), "the report is gone, and what was decided with it");
     }
 }

@@ -40,6 +40,8 @@ impl Plane {
             match watch.next().await {
                 Heard::Put(object) => {
                     let key = object.key();
+                    let uid = object.metadata.uid.as_deref().unwrap_or_default();
+                    self.known.lock().departed.back(uid);
                     if self.note(*object) {
                         self.inbox.plane(key);
                     }
@@ -53,6 +55,7 @@ impl Plane {
 
     fn note_gone(&self, key: ObjectKey, uid: &str) {
         let mut known = self.known.lock();
+        known.departed.note(uid);
         let there = known.there.get(&key);
         if there.is_some_and(|o| o.metadata.uid.as_deref() == Some(uid)) {
             known.there.remove(&key);

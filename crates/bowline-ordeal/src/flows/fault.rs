@@ -8,6 +8,7 @@ use bowline_testbed::Ending;
 use super::scene::Cast;
 use crate::chance::Chance;
 use crate::line::{Flow, Line};
+use crate::role::Role;
 
 /// Whom it hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,8 +65,17 @@ impl Fault {
         format!("{victim} {blow}")
     }
 
-    /// Happens, and is over when this returns.
+    /// Happens, and is over when this returns. Agents are told to try their lines again: after many
+    /// broken ones in a row they would wait up to a minute.
     pub(crate) async fn strike(self, cast: &mut Cast, chance: &mut Chance) -> Result<()> {
+        self.happen(cast, chance).await?;
+        for actor in [&cast.managed, &cast.autonomous] {
+            actor.agent.role.as_ref().map_or(Ok(()), Role::nudge)?;
+        }
+        Ok(())
+    }
+
+    async fn happen(self, cast: &mut Cast, chance: &mut Chance) -> Result<()> {
         let away = chance.millis(100, 2500);
         match (self.blow, self.victim) {
             (Blow::Partition, victim) => part(&lines(cast, victim), chance, away).await,

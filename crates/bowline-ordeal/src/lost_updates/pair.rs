@@ -75,7 +75,7 @@ pub(crate) struct Ties {
     pub(crate) home: String,
     above: Above,
     below: Below,
-    _redis: Redis,
+    redis: Redis,
     pair: Pair,
 }
 
@@ -120,7 +120,7 @@ impl Ties {
             home,
             above,
             below,
-            _redis: redis,
+            redis,
             pair,
         };
         ties.arrives("first").await?;
@@ -192,7 +192,7 @@ impl Ties {
 
     /// Leaves what was made to the clusters.
     pub(crate) async fn discard(self) {
-        drop((self.above, self.below, self._redis));
+        drop((self.above, self.below, self.redis));
         for namespace in [&self.argocd, &self.name] {
             self.plane.discard(namespace).await;
         }

@@ -31,8 +31,8 @@ impl Scale {
         flood: 1500,
         queue: None,
         statuses: 50,
-        deletions: 5,
-        quiet: Duration::from_secs(20),
+        deletions: 3,
+        quiet: Duration::from_secs(8),
     };
 
     /// For the reader of the table.

@@ -68,7 +68,7 @@ impl Given {
     ) -> Result<Self, Error> {
         let mut given = Self { table, values: vec![], warnings: vec![] };
         for flag in table {
-            let value = given.from_environment(flag, &env);
+            let value = given.take_environment(flag, &env);
             given.values.push(value);
         }
         let mut args = args.iter();
@@ -78,7 +78,7 @@ impl Given {
         Ok(given)
     }
 
-    fn from_environment(&mut self, flag: &Flag, env: impl Fn(&str) -> Option<String>) -> Value {
+    fn take_environment(&mut self, flag: &Flag, env: impl Fn(&str) -> Option<String>) -> Value {
         let default = Value { items: items(flag.kind, flag.default), origin: Origin::Default };
         let Some(text) = Some(flag.env).filter(|e| !e.is_empty()).and_then(env) else {
             return default;

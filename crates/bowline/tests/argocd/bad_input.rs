@@ -138,7 +138,7 @@ fn a_kind_that_is_missing_holds_up_nothing_and_is_served_once_it_is_there() {
     let (scene, _agent) = scene("missing", None, &settings);
     let widget = json!({
         "apiVersion": format!("{group}/v1"), "kind": "Widget",
-        "metadata": {"name": "wheel", "namespace": scene.home}, "spec": {"size": 3},
+        "metadata": {"name": "wheel", "namespace": scene.name}, "spec": {"size": 3},
     });
     let file = scene.stage.path("widget.json");
     std::fs::write(&file, widget.to_string()).unwrap();
@@ -175,13 +175,13 @@ fn definition(group: &str) -> Value {
 }
 
 #[test]
-fn what_rbac_forbids_is_told_and_arrives_once_it_is_granted() {
+fn what_rbac_forbids_is_told_and_done_once_it_is_granted() {
     let powerless = &bowline_testbed::clusters(3).without_rights[1];
     let name = bowline_testbed::namespace("rights");
     let scene = Scene::without_agent(&name, "managed", &[], &json!({}), Rights::Deployed);
-    let may = |secrets: &[&str]| {
+    let may = |apps: &[&str], secrets: &[&str]| {
         json!([
-            {"apiGroups": ["argoproj.io"], "resources": ["*"], "verbs": ["*"]},
+            {"apiGroups": ["argoproj.io"], "resources": ["*"], "verbs": apps},
             {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]},
             {"apiGroups": [""], "resources": ["secrets"], "verbs": secrets},
         ])
@@ -189,7 +189,9 @@ fn what_rbac_forbids_is_told_and_arrives_once_it_is_granted() {
     let metadata = json!({"name": "agent", "namespace": scene.home});
     scene.site.create(&json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata,
-        "rules": may(&["get", "list", "watch"]),
+        "rules": may(
+            &["get", "list", "watch", "create", "patch"], &["get", "list", "watch"],
+        ),
     }));
     let api = "rbac.authorization.k8s.io";
     scene.site.create(&json!({
@@ -207,8 +209,15 @@ fn what_rbac_forbids_is_told_and_arrives_once_it_is_granted() {
     }));
     scene.plane.create(&app(&scene.name, "web", &json!({})));
     scene.site_shows(&scene.here("web"), "it is there", |o| !o.is_null());
+    scene.plane.delete(&scene.there("web"));
     scene.until("the hub is told", || hub_says(&scene, "repo").contains("RBAC does not allow"));
-    scene.site.patch(&format!("role/{}/agent", scene.home), &json!({"rules": may(&["*"])}));
+    scene.until("the agent's log says why", || {
+        scene.stage.logs().contains("RBAC does not allow to delete applications")
+    });
+    assert!(scene.site.get(&scene.here("web")).is_some());
+    let granted = json!({"rules": may(&["*"], &["*"])});
+    scene.site.patch(&format!("role/{}/agent", scene.home), &granted);
+    scene.site_shows(&scene.here("web"), "gone", Value::is_null);
     scene.site_shows(&format!("secret/{}/repo", scene.home), "it is there", |o| !o.is_null());
     scene.until("no complaint is left", || hub_says(&scene, "repo").is_empty());
 }

@@ -20,19 +20,22 @@ pub(super) struct Jwt {
 #[derive(Subcommand, Debug)]
 enum Verb {
     /// Make a key (RSA, 4096 bits: what argocd-agent signs with)
-    CreateKey {
+    #[command(name = "create-key")]
+    Create {
         /// Replace the one that is there: agents must then authenticate anew
         #[arg(long, short = 'u')]
         upsert: bool,
     },
     /// Show what is public of it
-    InspectKey {
+    #[command(name = "inspect-key")]
+    Inspect {
         /// How to print
         #[arg(long, short = 'o', value_enum, default_value_t)]
         output: Shape,
     },
     /// Delete it
-    DeleteKey {
+    #[command(name = "delete-key")]
+    Delete {
         /// Do not ask
         #[arg(long, short = 'f')]
         force: bool,
@@ -43,14 +46,14 @@ impl Jwt {
     pub(super) async fn run(&self, places: &Places) -> Outcome {
         let site = places.principal().await?;
         match &self.verb {
-            Verb::CreateKey { upsert } => {
+            Verb::Create { upsert } => {
                 let pem = Signer::generate_pem().map_err(|e| Failure::of(&e))?;
                 let secret = Secret::new(JWT, "Opaque", &[(JWT_FIELD, &pem)]);
                 let present = if *upsert { Present::Replaced } else { Present::Kept };
                 authority::put(&site, &secret, present, "--upsert").await?;
                 said(&format!("the key is in the Secret {}/{JWT}", site.namespace))
             }
-            Verb::InspectKey { output } => {
+            Verb::Inspect { output } => {
                 let secret = site.needed(JWT, "make one with `jwt create-key`").await?;
                 let key = PublicKey::of_private(&secret.text(JWT_FIELD)?);
                 let key = key.map_err(|e| Failure::of(&e))?;
@@ -60,7 +63,7 @@ impl Jwt {
                     "created": made.map(rfc1123), "sha256": hex(&key.fingerprint),
                 }))
             }
-            Verb::DeleteKey { force } => {
+            Verb::Delete { force } => {
                 let question = "Tokens of agents end their use. Delete the key? [y/N]: ";
                 if !force && !confirmed(question, "y") {
                     return Err(Failure::new("nothing was deleted"));

@@ -224,7 +224,8 @@ fn what_rbac_forbids_is_told_and_done_once_it_is_granted() {
 
 #[test]
 fn a_namespace_that_goes_is_told_and_filled_again_when_it_is_made_anew() {
-    let scene = Scene::managed();
+    // With all rights: those of `deploy/` go with the namespace that they are in.
+    let scene = Scene::with_settings("managed", &json!({}), &json!({}));
     scene.plane.create(&app(&scene.name, "early", &json!({})));
     scene.site_shows(&scene.here("early"), "it is there", |o| !o.is_null());
     // Something that is not ours keeps the namespace from going at once.

@@ -159,6 +159,8 @@ struct Known {
     there: BTreeMap<ObjectKey, Arc<Object>>,
     applied: BTreeMap<ObjectKey, Applied>,
     troubles: BTreeMap<ObjectKey, Trouble>,
+    /// Kinds, by group and kind, that the cluster does not tell of, and why: nothing of them is written.
+    untold: BTreeMap<(String, String), String>,
     /// Applications that somebody else deleted, as they last were: they are made again.
     lost: BTreeMap<ObjectKey, Arc<Object>>,
     /// Those that were made again, and of which the hub is told that they have no status.
@@ -199,6 +201,11 @@ impl Kubernetes {
             wake: Arc::default(),
         };
         (kube, todo)
+    }
+
+    /// Why the cluster does not tell of objects like this, if it does not.
+    fn untold(&self, key: &ObjectKey) -> Option<String> {
+        self.known.lock().untold.get(&(key.group.clone(), key.kind.clone())).cloned()
     }
 
     /// Whether a namespace is one of the agent's; what belongs to no namespace is everybody's.

@@ -179,3 +179,6 @@ pub(crate) fn wanted_of(agent: &NodeId) -> ShelfId {
 fn plan() -> Plan {
     Plan::new(Recovery::Relist)
 }
+
+#[cfg(test)]
+mod tests;

@@ -173,6 +173,11 @@ impl Plane {
         }
     }
 
+    /// How Applications find their agents.
+    pub(crate) fn mapping(&self) -> Mapping {
+        self.options.mapping
+    }
+
     /// Whether a kind is taken beside those of Argo CD.
     fn is_more(&self, key: &ObjectKey) -> bool {
         self.options.kinds.iter().any(|(group, kind)| *group == key.group && *kind == key.kind)

@@ -105,6 +105,10 @@ impl Intake {
         if state.owner_of(key) != Owner::Agent || !self.kube.shows(key) {
             return None;
         }
+        if self.kube.untold(key).is_some() {
+            // What is not told would look like what is gone.
+            return None;
+        }
         let there = self.kube.known.lock().there.get(key).cloned();
         let own = state.own.get(key);
         let guard = Guard { key: key.record_key(), at: own.map(|o| o.rev) };

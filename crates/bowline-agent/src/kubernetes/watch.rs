@@ -78,17 +78,41 @@ impl Kubernetes {
                     Heard::Gone { key, uid } => self.vanish(&key, &uid),
                     Heard::Listed => {
                         info!(kind = %kind.kind, "listed what is on the cluster");
+                        self.told(&watched);
                         if listed.mark(at) {
                             self.all_listed();
                         }
                     }
                     Heard::Trouble(error) => {
                         warn!(kind = %kind.kind, %error, "the cluster is not heard at present");
+                        // One kind that may not be listed must not hold up the others.
+                        if matches!(error, bowline_kube::Error::Forbidden { .. }) {
+                            let place = (watched.group.clone(), watched.kind.clone());
+                            self.known.lock().untold.insert(place, error.to_string());
+                            if listed.mark(at) {
+                                self.all_listed();
+                            }
+                        }
                     }
                 }
             }
         };
         stop.run_until_cancelled(following).await;
+    }
+
+    /// A kind is told of: what waited for that is looked at.
+    fn told(&self, watched: &Watched) {
+        let place = (watched.group.clone(), watched.kind.clone());
+        let mut known = self.known.lock();
+        if known.untold.remove(&place).is_none() {
+            return;
+        }
+        let of_it = |key: &ObjectKey| key.group == place.0 && key.kind == place.1;
+        let waiting: Vec<_> = known.troubles.keys().filter(|key| of_it(key)).cloned().collect();
+        drop(known);
+        waiting.iter().for_each(|key| self.tell(key));
+        self.intake.lock().all = true;
+        self.wake.notify_one();
     }
 
     fn all_listed(&self) {

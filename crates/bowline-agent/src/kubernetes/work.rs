@@ -107,6 +107,10 @@ impl Kubernetes {
     /// Makes the object what is wanted, with as few writes as that takes.
     async fn bring(&self, key: &ObjectKey, desired: &Desired) -> Result<(), Failure> {
         let manifest = self.site.manifest(desired);
+        if let Some(why) = self.untold(key) {
+            // What is there already would be overwritten unseen.
+            return Err(Failure::Ours(why));
+        }
         self.check_reach(&manifest)?;
         let hold = Hold::of(key);
         let there = self.known.lock().there.get(key).cloned();

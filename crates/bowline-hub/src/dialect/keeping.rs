@@ -32,7 +32,9 @@ pub(super) async fn take_over(state: &State, agent: &NodeId) -> Result<(), Error
         let items = items.filter_map(|r| Some(Item { key: r.key, body: Some(r.body?) }));
         write_all(state, &to, items).await?;
     }
-    tracing::info!(%agent, "an agent of argocd-agent takes the place of a native one");
+    if listed.entry.certificate.is_some() {
+        tracing::info!(%agent, "an agent of argocd-agent takes the place of a native one");
+    }
     let entry = RosterEntry { speaks: Speaks::ArgocdAgent, ..(*listed.entry).clone() };
     state.enlist(&entry, Some(listed.rev)).await?;
     // The copies of the native agent's shelves took their keys out of the views when they went.

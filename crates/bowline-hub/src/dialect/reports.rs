@@ -2,7 +2,7 @@
 
 use bowline_argocd::payload::ErrorReport;
 use bowline_argocd::{Action, Outcome, Place, Resource, source_uid};
-use bowline_resources::argocd::app;
+use bowline_resources::argocd::{NAMESPACE_REMAPPED, app};
 use bowline_resources::{Desired, Mode, Object, ObjectKey, Observed, Of, Sync};
 use bowline_types::{Item, ShelfId};
 use serde_json::Value;
@@ -27,7 +27,10 @@ impl Session {
         action: Action,
         object: &Object,
     ) -> (Outcome, Follows) {
-        let place = Place::of(resource, object);
+        let mut place = Place::of(resource, object);
+        if object.metadata.annotations.contains_key(NAMESPACE_REMAPPED) {
+            self.home.clone_into(&mut place.namespace);
+        }
         let key = self.speech().key(&place);
         match (self.mode, action) {
             (Mode::Managed, Action::StatusUpdate) => {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use bowline_argocd::{
     Apps, End, Event, Inbox, Need, Outbox, Outcome, Place, Resync, Subject, Taken, Task, Work,
 };
+use bowline_resources::argocd::project::Mapping;
 use bowline_resources::{Mode, ObjectKey, Operation};
 use bowline_types::{Mono, NodeId, Now, Rev};
 use bowline_wire::ForeignLink;
@@ -27,7 +28,7 @@ pub(super) struct Session {
     pub(super) state: Arc<State>,
     pub(super) agent: NodeId,
     pub(super) mode: Mode,
-    home: String,
+    pub(super) home: String,
     link: ForeignLink,
     outbox: Outbox,
     inbox: Inbox,
@@ -61,13 +62,19 @@ pub(crate) async fn run(state: Arc<State>, link: ForeignLink) {
     state.metrics.theirs.connected(&agent);
     tracing::info!(%agent, mode = %entry.mode, remote = %link.facts.remote, version = link.facts.version,
         "an agent of argocd-agent is connected");
+    let by_destination = entry.mode == Mode::Managed
+        && state.plane.as_ref().is_some_and(|p| p.mapping() == Mapping::Destination);
+    let apps = match by_destination {
+        true => Apps::AsNamed,
+        false => Apps::In(agent.to_string()),
+    };
     let session = Session {
         resync: Resync::new(
             End::Principal,
             entry.mode,
             agent.as_str(),
             &dialect.options.namespace,
-            Apps::In(agent.to_string()),
+            apps,
         ),
         outbox: Outbox::new(rand::random()),
         inbox: Inbox::new(End::Principal, entry.mode),

@@ -7,6 +7,7 @@ use bowline_argocd::payload::{encode, gravestone};
 use bowline_argocd::{
     Draft, Held, Ids, Inventory, Need, Place, Render, Resource, Subject, Trace, resource_id, word,
 };
+use bowline_resources::argocd::project::Mapping;
 use bowline_resources::argocd::{GPG_KEYS, GROUP, REFRESH};
 use bowline_resources::{Desired, Mode, Object, ObjectKey};
 use bowline_types::{NodeId, Rev};
@@ -42,19 +43,30 @@ impl Speech<'_> {
             ("", "ConfigMap") if key.name == GPG_KEYS => Resource::GpgKey,
             _ => return None,
         };
+        let own = key.namespace.as_deref() == Some(self.agent.as_str());
         let namespace = match resource {
-            Resource::Application => key.namespace.clone()?,
+            Resource::Application if !(own && self.is_by_destination()) => key.namespace.clone()?,
             _ => self.home.to_owned(),
         };
         Some(Place::new(resource, namespace, key.name.clone()))
+    }
+
+    /// Whether Applications keep their namespaces, but for those of Argo CD's own.
+    pub(super) fn is_by_destination(&self) -> bool {
+        let mapping = self.state.plane.as_ref().map(|plane| plane.mapping());
+        self.mode == Mode::Managed && mapping == Some(Mapping::Destination)
     }
 
     /// Where something of the dialect is on the shelf.
     pub(super) fn key(&self, place: &Place) -> ObjectKey {
         let (api_version, kind) = place.resource.type_of();
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let kept = place.resource == Resource::Application
+            && place.namespace != self.home
+            && self.is_by_destination();
         // Whatever either end calls it, it is the agent's own namespace.
-        let namespace = Some(self.agent.to_string());
+        let namespace = if kept { place.namespace.clone() } else { self.agent.to_string() };
+        let namespace = Some(namespace);
         ObjectKey { group: group.into(), kind: kind.into(), namespace, name: place.name.clone() }
     }
 

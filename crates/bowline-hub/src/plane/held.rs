@@ -17,11 +17,6 @@ impl Plane {
         !self.known.lock().told.contains(&Told::Waits)
     }
 
-    /// Whether every kind has been told.
-    pub(super) fn is_told(&self) -> bool {
-        self.known.lock().told.iter().all(|t| *t == Told::Listed)
-    }
-
     /// Whether the cluster's word on an object of this kind can be had.
     pub(super) fn tells(&self, key: &ObjectKey) -> bool {
         let known = self.known.lock();

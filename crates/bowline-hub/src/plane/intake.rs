@@ -10,6 +10,7 @@ use bowline_sync::WriteError;
 use bowline_types::{Guard, Item, MAX_COMMIT_BYTES, MAX_COMMIT_RECORDS, NodeId};
 use futures_util::StreamExt;
 
+use super::turned::Found;
 use super::{Dirty, Pair, Plane};
 use crate::clock;
 use crate::state::State;
@@ -119,12 +120,14 @@ impl Plane {
             let had = told.as_ref().and_then(|t| t.says());
             let guard = Guard { key: record.clone(), at: told.as_ref().map(|t| t.rev) };
             match self.settled_source(agent, key, had).await {
-                Ok(Some(source)) => {
+                Ok(Found::Source(source)) => {
                     let next = self.record(agent, key, &source, had, now);
                     writes.extend(next.map(|d| (guard, Item::put(record, d.encode()))));
                 }
-                Ok(None) if told.is_some() => absent.push((key, (guard, Item::remove(record)))),
-                Ok(None) => {}
+                Ok(Found::Nothing) if told.is_some() => {
+                    absent.push((key, (guard, Item::remove(record))));
+                }
+                Ok(Found::Nothing | Found::Taken) => {}
                 Err(error) => {
                     tracing::warn!(%agent, %key, %error, "a mirror is not turned into a source yet");
                     self.inbox.agents_later(vec![agent.clone()], REFUSED);
@@ -140,7 +143,9 @@ impl Plane {
         let held = self.known.lock().held.get(agent).cloned().unwrap_or_default();
         writes.extend(absent.into_iter().filter(|(key, _)| !held.contains(*key)).map(|(_, w)| w));
         let written = self.write(state, agent, writes).await;
-        if written && self.is_told() && self.known.lock().sealed.insert(agent.clone()) {
+        // Agents act on nothing before that, so a kind that cannot be told must not keep it from
+        // them; what they have of it, they delete within the share of what may be absent.
+        if written && self.known.lock().sealed.insert(agent.clone()) {
             state.handle.seal(shelf);
         }
     }

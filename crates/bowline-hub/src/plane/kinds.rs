@@ -8,14 +8,14 @@ use bowline_resources::argocd::GROUP;
 pub(super) struct Taken {
     pub(super) group: String,
     pub(super) kind: String,
-    pub(super) from: From,
+    pub(super) reach: Reach,
     /// Only objects with these labels.
     pub(super) labels: Option<&'static str>,
 }
 
 /// Which namespaces a kind is taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum From {
+pub(super) enum Reach {
     /// Argo CD's own.
     Own,
     /// All of them.
@@ -36,23 +36,23 @@ pub(super) enum Told {
 
 /// What is taken from every control plane, and these kinds.
 pub(super) fn taken(more: &[(String, String)]) -> Vec<Taken> {
-    let of = |group: &str, kind: &str, from| Taken {
+    let of = |group: &str, kind: &str, reach| Taken {
         group: group.into(),
         kind: kind.into(),
-        from,
+        reach,
         labels: None,
     };
     let repositories = Some("argocd.argoproj.io/secret-type in (repository,repo-creds)");
     let mut all = vec![
-        of(GROUP, "Application", From::All),
-        of(GROUP, "AppProject", From::Own),
-        Taken { labels: repositories, ..of("", "Secret", From::Own) },
-        of("", "ConfigMap", From::Own),
+        of(GROUP, "Application", Reach::All),
+        of(GROUP, "AppProject", Reach::Own),
+        Taken { labels: repositories, ..of("", "Secret", Reach::Own) },
+        of("", "ConfigMap", Reach::Own),
     ];
     for (group, kind) in more {
         let known = all.iter().any(|t| t.group == *group && t.kind == *kind);
         if !known {
-            all.push(of(group, kind, From::All));
+            all.push(of(group, kind, Reach::All));
         }
     }
     all

@@ -11,6 +11,22 @@ use serde_json::{Value, json};
 
 use super::Plane;
 
+/// What the cluster says of an object on an agent's shelf.
+pub(super) enum Found {
+    /// It wants it so.
+    Source(Arc<Object>),
+    /// It does not want it.
+    Nothing,
+    /// It has another of that name, which is not for this agent: the agent keeps what it had.
+    Taken,
+}
+
+impl From<Option<Arc<Object>>> for Found {
+    fn from(source: Option<Arc<Object>>) -> Self {
+        source.map_or(Self::Nothing, Self::Source)
+    }
+}
+
 impl Plane {
     /// The source of an object, as a source should be.
     pub(super) async fn settled_source(
@@ -18,18 +34,15 @@ impl Plane {
         agent: &NodeId,
         key: &ObjectKey,
         had: Option<&Desired>,
-    ) -> Result<Option<Arc<Object>>, Error> {
+    ) -> Result<Found, Error> {
         let found = self.source(agent, key);
         match (key.kind.as_str(), &found, had) {
             ("Application", Some(there), _) if is_mirror(there) => {
                 self.turn_application(agent, there).await?;
-                Ok(self.source(agent, key))
+                Ok(self.source(agent, key).into())
             }
-            ("AppProject", None, Some(had)) => {
-                let turned = self.turn_project(agent, key, had).await?;
-                Ok(if turned { self.source(agent, key) } else { None })
-            }
-            _ => Ok(found),
+            ("AppProject", None, Some(had)) => self.turn_project(agent, key, had).await,
+            _ => Ok(found.into()),
         }
     }
 
@@ -46,24 +59,28 @@ impl Plane {
     }
 
     /// Makes a project of an agent one of the control plane's under its own name, unless there is one of
-    /// that name; whether there was a mirror of it.
+    /// that name.
     async fn turn_project(
         &self,
         agent: &NodeId,
         key: &ObjectKey,
         had: &Desired,
-    ) -> Result<bool, Error> {
+    ) -> Result<Found, Error> {
+        let own = self.source_key(agent, key);
         let name = project::mirror_name(agent.as_str(), &key.name);
-        let place = ObjectKey { name, ..self.source_key(agent, key) };
+        let place = ObjectKey { name, ..own.clone() };
         let Some(mirror) = self.there(&place).filter(|there| is_mirror(there)) else {
-            return Ok(false);
+            return Ok(Found::Nothing);
         };
-        let kind = self.kind(key).await?;
-        match self.cluster.create(&kind, &self.as_source(agent, had)).await {
-            Ok(made) => drop(self.note(made)),
-            Err(Error::Exists { .. }) => {}
-            Err(error) => return Err(error),
+        if self.there(&own).is_some() {
+            tracing::warn!(%agent, project = %own.name,
+                "the control plane has a project of this name that is not for this agent: the agent \
+                 keeps its own; make it match the agent, or delete the mirror");
+            return Ok(Found::Taken);
         }
+        let kind = self.kind(key).await?;
+        let made = self.cluster.create(&kind, &self.as_source(agent, had)).await?;
+        self.note(made);
         let how = Delete {
             uid: mirror.metadata.uid.clone(),
             resource_version: None,
@@ -72,7 +89,7 @@ impl Plane {
         let namespace = place.namespace.as_deref();
         self.cluster.delete(&kind, namespace, &place.name, how).await?;
         self.known.lock().there.remove(&place);
-        Ok(true)
+        Ok(self.source(agent, key).into())
     }
 
     /// A project of an agent's own, as the control plane says it of that agent.

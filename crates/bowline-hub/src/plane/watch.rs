@@ -7,7 +7,7 @@ use bowline_kube::{Error, Heard, Scope};
 use bowline_resources::ObjectKey;
 
 use super::Plane;
-use super::kinds::{From, Told};
+use super::kinds::{Reach, Told};
 
 /// How long to wait before asking again for a kind that the cluster does not serve.
 const NO_KIND: Duration = Duration::from_secs(5);
@@ -31,9 +31,9 @@ impl Plane {
             }
             tokio::time::sleep(NO_KIND).await;
         };
-        let scope = match taken.from {
-            From::Own => Scope::Namespaces(vec![self.options.namespace.clone()]),
-            From::All => Scope::Cluster,
+        let scope = match taken.reach {
+            Reach::Own => Scope::Namespaces(vec![self.options.namespace.clone()]),
+            Reach::All => Scope::Cluster,
         };
         let mut watch = self.cluster.watch(&kind, scope, taken.labels);
         loop {

@@ -14,7 +14,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::{Error as WsError, Message};
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{Error as WsError, Message, Utf8Bytes};
 use tonic::body::Body;
 
 use super::framing::{self, Message as Grpc};
@@ -112,9 +114,16 @@ pub(super) async fn run<S>(
     close(sink).await;
 }
 
-/// Says that it is over, to a peer that may not listen any more.
+/// Says that it is over, to a peer that may not listen any more. Go agents take a close without a
+/// code for a failure.
 async fn close<S: AsyncRead + AsyncWrite + Unpin>(mut sink: Sink<S>) {
-    let _ = tokio::time::timeout(LAST_WORD, sink.close()).await;
+    let normal = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
+    let last = async {
+        // The peer may have closed first; then there is nothing to say.
+        let _said = sink.send(Message::Close(Some(normal))).await;
+        sink.close().await
+    };
+    let _ = tokio::time::timeout(LAST_WORD, last).await;
 }
 
 /// Until the RPC is over: for a server when it has answered, for a client when it has its answer.

@@ -86,6 +86,7 @@ fn an_application_moves_to_the_agent_that_its_destination_comes_to_name() {
     scene.site_shows(&scene.here("web"), "it is at the first", |o| !o.is_null());
     let place = format!("application/{}/web", scene.argocd);
     scene.plane.patch(&place, &json!({"spec": {"destination": to(&other)}}));
-    scene.until("it is at the second", || third.get(&format!("application/{home}/web")).is_some());
+    let second = format!("application/{home}/web");
+    scene.site_shows(&second, "it is at the second", |o| !o.is_null());
     scene.site_shows(&scene.here("web"), "gone from the first", Value::is_null);
 }

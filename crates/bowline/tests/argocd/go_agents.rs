@@ -162,3 +162,40 @@ fn a_go_agent_is_entered_in_the_roster_where_newcomers_are_welcome() {
     agent.start();
     scene.until("it is in the roster", || scene.bowline(&["agents", "list"]).contains(&newcomer));
 }
+
+#[test]
+fn a_go_agent_gets_applications_by_destination_in_the_namespaces_that_they_have() {
+    let setup = Setup {
+        flags: &["--destination-based-mapping", "--create-namespace"],
+        hub: json!({"control-plane": {"mapping": "destination"}}),
+        ..Setup::new("managed")
+    };
+    let mut on = setup.scene();
+    let mut agent = setup.agent(&on);
+    let scene = &mut on.scene;
+    let to_it = json!({"destination": {"name": scene.name, "namespace": "web"}});
+    let (team, plane, site) =
+        (format!("{}-team", scene.name), scene.plane.clone(), scene.site.clone());
+    scene.lend(&plane, &team);
+    scene.clean(&site, &team);
+    scene.plane.create(&app(&scene.argocd, "own", &to_it));
+    scene.plane.create(&app(&team, "kept", &to_it));
+    let kept = format!("application/{team}/kept");
+    let places =
+        [(scene.here("own"), format!("application/{}/own", scene.argocd)), (kept.clone(), kept)];
+    for (here, there) in &places {
+        scene.site_shows(here, "it is there", |o| !o.is_null());
+        scene.site.patch(here, &json!({"status": {"health": {"status": "Healthy"}}}));
+        scene.plane_shows(there, "healthy", |o| o["status"]["health"]["status"] == "Healthy");
+    }
+    // Both ends compare what they have, and find that nothing is too much.
+    agent.kill();
+    agent.start();
+    scene.plane.create(&app(&scene.argocd, "later", &to_it));
+    scene.site_shows(&scene.here("later"), "it is there", |o| !o.is_null());
+    for (here, there) in &places {
+        assert!(scene.site.get(here).is_some(), "{here}");
+        scene.plane.delete(there);
+        scene.site_shows(here, "gone", Value::is_null);
+    }
+}

@@ -79,18 +79,44 @@ fn a_kind_that_is_not_there_yet_holds_up_nothing_and_is_found_when_it_comes() {
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
         },
     });
-    for cluster in [&scene.plane, &scene.site] {
-        cluster.create(&definition);
-        let wait = format!("crd/widgets.{group}");
-        cluster.ok(&["wait", "--for=condition=Established", &wait, "--timeout=60s"]);
-    }
+    // On the control plane only: a cluster that loses a kind finalizes nothing for a while, and
+    // others delete in the foreground on the agents' clusters.
+    scene.plane.create(&definition);
+    let crd = format!("crd/widgets.{group}");
+    scene.plane.ok(&["wait", "--for=condition=Established", &crd, "--timeout=60s"]);
     scene.plane.create(&json!({
         "apiVersion": format!("{group}/v1"), "kind": "Widget",
         "metadata": {"name": "w", "namespace": scene.name}, "spec": {"size": 3},
     }));
-    let here = format!("widgets.{group}/{}/w", scene.home);
-    scene.site_shows(&here, "it is there", |o| o["spec"]["size"] == 3);
-    for cluster in [&scene.plane, &scene.site] {
-        cluster.ok(&["delete", "crd", &format!("widgets.{group}"), "--wait=false"]);
-    }
+    scene.until("the agent is told, and lacks the kind itself", || {
+        let objects = scene.bowline(&["get", "objects", "-A", "-o", "json"]);
+        objects.contains("\"Widget\"") && objects.contains("does not have the kind Widget")
+    });
+    scene.plane.ok(&["delete", &crd, "--wait=false"]);
+}
+
+#[test]
+fn a_kind_that_an_agent_may_not_list_holds_up_nothing_but_itself() {
+    let mut scene = Scene::managed();
+    let place = format!("role/{}/bowline-agent-{}", scene.home, scene.name);
+    let role = scene.site.get(&place).unwrap();
+    let all = role["rules"].as_array().unwrap().clone();
+    let without: Vec<_> = all.iter().filter(|r| r["resources"][0] != "configmaps").collect();
+    assert!(without.len() < all.len(), "{all:?}");
+    scene.agent.kill();
+    scene.site.patch(&place, &json!({"rules": without}));
+    scene.agent.restart();
+    scene.plane.create(&json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"key": "1"},
+        "metadata": {"name": "argocd-gpg-keys-cm", "namespace": scene.argocd},
+    }));
+    scene.plane.create(&app(&scene.name, "web", &json!({})));
+    scene.site_shows(&scene.here("web"), "it is there", |o| !o.is_null());
+    scene.until("the hub is told why the keys are not there", || {
+        let objects = scene.bowline(&["get", "objects", "-A", "-o", "json"]);
+        objects.contains("RBAC does not allow to list configmaps")
+    });
+    scene.site.patch(&place, &json!({"rules": all}));
+    let keys = format!("configmap/{}/argocd-gpg-keys-cm", scene.home);
+    scene.site_shows(&keys, "it goes on", |o| o["data"]["key"] == "1");
 }

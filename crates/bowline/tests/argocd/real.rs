@@ -28,7 +28,7 @@ fn syncs_from_git_to_status<A>(scene: &Scene<A>) {
     });
     scene.plane.create(&app(
         &scene.name,
-        "guestbook",
+        &name_in(scene),
         &json!({
             "source": source,
             "destination": {"name": scene.name, "namespace": target},
@@ -41,8 +41,13 @@ fn syncs_from_git_to_status<A>(scene: &Scene<A>) {
     scene.site.ok(&["delete", "namespace", &target, "--wait=false"]);
 }
 
+/// Argo CD takes what bears the name of an Application for that Application's, in the whole cluster.
+fn name_in<A>(scene: &Scene<A>) -> String {
+    format!("guestbook-{}", scene.name)
+}
+
 fn deployed<A>(scene: &Scene<A>, target: &str, revision: &str, greeting: &str) {
-    let there = scene.there("guestbook");
+    let there = scene.there(&name_in(scene));
     scene.plane_shows(&there, &format!("{revision} synced"), |o| {
         let sync = &o["status"]["sync"];
         sync["status"] == "Synced" && sync["revision"] == revision

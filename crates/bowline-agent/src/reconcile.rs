@@ -197,8 +197,8 @@ impl Reconciler {
             let state = self.world.state();
             let of = |key: ObjectKey| {
                 let owner = state.owner_of(&key);
-                // The principal was asked, and has not got it.
-                let lacking = owner == Owner::Hub && state.lacking.contains(&key);
+                // The principal was asked about everything, and has not got it.
+                let lacking = owner == Owner::Hub && state.weighed && state.lacking.contains(&key);
                 let never = if lacking { Standing::Absent } else { self.shelves.silence(owner) };
                 (self.shelves.desired(owner).clone(), key, never)
             };

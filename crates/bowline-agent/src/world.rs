@@ -63,6 +63,8 @@ pub(crate) struct State {
     pub(crate) hub: BTreeMap<ObjectKey, Wanted>,
     /// What a principal was asked about and has not.
     pub(crate) lacking: BTreeSet<ObjectKey>,
+    /// Whether that is all of it, so that it can be told whether it is too much.
+    pub(crate) weighed: bool,
     /// What this agent wants.
     pub(crate) own: BTreeMap<ObjectKey, Wanted>,
     /// What is there.
@@ -267,6 +269,15 @@ impl World {
     /// All that is on the cluster is known, and what it owns is on the agent's shelf.
     pub(crate) fn surveyed(&self) {
         self.surveyed.send_replace(true);
+    }
+
+    /// What the principal lacks is known in full; or it is about to be found out.
+    pub(crate) fn weigh(&self, weighed: bool) {
+        let mut state = self.state();
+        state.weighed = weighed;
+        let lacking = state.lacking.clone();
+        state.dirty.keys.extend(lacking);
+        self.wake.notify_one();
     }
 
     /// Without a roster: who writes this agent's objects.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use bowline_types::NodeId;
 use futures_util::{Stream, stream};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tonic::Streaming;
 
-use crate::link::{Closed, Core, End, LinkFacts, LinkHandle};
+use crate::Error;
+use crate::link::{Closed, Core, End, LinkFacts, LinkHandle, error_of};
 use crate::proto::cloudevents::CloudEvent;
 use crate::proto::eventstreamapi::Event;
 
@@ -45,8 +46,31 @@ pub struct ForeignLink {
     /// To watch and to cut it.
     pub handle: LinkHandle,
     outbound: mpsc::Sender<CloudEvent>,
-    inbound: Streaming<Event>,
+    inbound: Inbound,
     core: Arc<Core>,
+}
+
+/// Where events come from.
+pub(crate) enum Inbound {
+    /// A call that has not been answered yet: a Go server answers with its first event, which may be
+    /// an answer to one of ours.
+    Coming(oneshot::Receiver<Result<Streaming<Event>, Error>>),
+    /// A stream.
+    Open(Box<Streaming<Event>>),
+}
+
+impl Inbound {
+    /// The next message; may be dropped at any point and called again.
+    async fn message(&mut self) -> Result<Option<Event>, Error> {
+        if let Self::Coming(answer) = self {
+            let gone = |_| Error::Broken("the call was given up".into());
+            *self = Self::Open(Box::new(answer.await.map_err(gone)??));
+        }
+        match self {
+            Self::Open(stream) => stream.message().await.map_err(error_of),
+            Self::Coming(_) => Ok(None),
+        }
+    }
 }
 
 impl fmt::Debug for ForeignLink {
@@ -61,7 +85,7 @@ impl ForeignLink {
         facts: LinkFacts,
         core: &Arc<Core>,
         outbound: mpsc::Sender<CloudEvent>,
-        inbound: Streaming<Event>,
+        inbound: Inbound,
     ) -> Self {
         let (peer, handle) = (core.peer.clone(), LinkHandle::of(core));
         Self { peer, facts, handle, outbound, inbound, core: core.clone() }
@@ -84,9 +108,8 @@ impl ForeignLink {
                     self.core.end(End::Clean);
                     return None;
                 }
-                Err(status) => {
-                    let error = crate::link::error_of(status);
-                    self.core.end(End::Failed(error.code(), error.to_string()));
+                Err(error) => {
+                    self.core.end(End::Failed(error.code(), error.chain()));
                     return None;
                 }
             }

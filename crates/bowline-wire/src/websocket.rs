@@ -25,6 +25,7 @@ use tokio_util::task::TaskTracker;
 use tonic::body::Body;
 use tracing::debug;
 
+use crate::client::chain;
 use crate::{Error, Keepalive};
 use pump::{Item, Side};
 
@@ -147,7 +148,6 @@ fn without_hop(headers: &HeaderMap) -> HeaderMap {
 pub(crate) async fn call<S>(
     stream: S,
     addr: &str,
-    tls: bool,
     request: Request<Body>,
     settings: Settings,
 ) -> Result<Response<Body>, Error>
@@ -157,20 +157,20 @@ where
     let failed = |what: String| Error::WebSocket { addr: addr.into(), what };
     let (parts, body) = request.into_parts();
     let path = parts.uri.path_and_query().map_or("/", |p| p.as_str());
-    let scheme = if tls { "wss" } else { "ws" };
-    let mut upgrade = Request::get(format!("{scheme}://{addr}{path}"))
+    let key = generate_key();
+    let mut upgrade = Request::get(path)
         .header(header::HOST, addr)
         .header(header::CONNECTION, "Upgrade")
         .header(header::UPGRADE, "websocket")
         .header(header::SEC_WEBSOCKET_VERSION, "13")
-        .header(header::SEC_WEBSOCKET_KEY, generate_key())
+        .header(header::SEC_WEBSOCKET_KEY, &key)
         .header(header::SEC_WEBSOCKET_PROTOCOL, PROTOCOL)
-        .body(())
+        .body(Body::empty())
         .map_err(|e| failed(e.to_string()))?;
     upgrade.headers_mut().extend(without_hop(&parts.headers));
+    let upgraded = shake(stream, upgrade, &key).await.map_err(failed)?;
     let config = Some(settings.config());
-    let shaken = tokio_tungstenite::client_async_with_config(upgrade, stream, config).await;
-    let (ws, _) = shaken.map_err(|e| failed(e.to_string()))?;
+    let ws = WebSocketStream::from_raw_socket(upgraded, Role::Client, config).await;
     let (sender, mut receiver) = mpsc::channel(AHEAD);
     tokio::spawn(pump::run(ws, sender, body, Side::Client, settings));
     let mut response = Response::new(());
@@ -183,6 +183,33 @@ where
         None => return Err(failed("it was closed before an answer".into())),
     }
     Ok(response.map(|()| Body::new(pump::ItemBody::new(receiver))))
+}
+
+/// Turns a connection into a WebSocket, or says why not. The handshake is ours, since the servers of
+/// argocd-agent do not repeat the protocol that they agree to, and the library insists on it.
+async fn shake<S>(
+    stream: S,
+    upgrade: Request<Body>,
+    key: &str,
+) -> Result<TokioIo<hyper::upgrade::Upgraded>, String>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let shaken = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = shaken.map_err(|e| chain(&e))?;
+    tokio::spawn(connection.with_upgrades());
+    let answer = sender.send_request(upgrade).await.map_err(|e| chain(&e))?;
+    if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+        return Err(format!("the other end does not speak it: HTTP error: {}", answer.status()));
+    }
+    let said = |name| answer.headers().get(name).map(HeaderValue::as_bytes);
+    if said(header::SEC_WEBSOCKET_ACCEPT) != Some(derive_accept_key(key.as_bytes()).as_bytes()) {
+        return Err("the other end answers somebody else".into());
+    }
+    if said(header::SEC_WEBSOCKET_PROTOCOL).is_some_and(|agreed| agreed != PROTOCOL.as_bytes()) {
+        return Err("the other end wants another protocol inside".into());
+    }
+    hyper::upgrade::on(answer).await.map(TokioIo::new).map_err(|e| chain(&e))
 }
 
 /// Takes any bytes as a WebSocket message, and as the bytes of an RPC on their way into messages:

@@ -1,6 +1,7 @@
 //! What the principal says, put on shelves. Nothing here waits for the cluster: what is on disk is
 //! done, as far as the principal is concerned.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +11,9 @@ use bowline_resources::argocd::{PRINCIPAL_UID, REFRESH};
 use bowline_resources::{Desired, Mode, Object, ObjectKey, Operation, OperationRequest};
 use bowline_sync::WriteError;
 use bowline_types::{Item, NodeId, Verdict};
+use parking_lot::Mutex;
 use serde_json::Value;
-use tracing::{info, warn};
+use tracing::warn;
 
 use super::received::Lacking;
 use crate::shelves::Shelves;
@@ -28,6 +30,8 @@ pub(super) struct Desk {
     pub(super) handle: Handle,
     pub(super) world: Arc<World>,
     pub(super) mode: Mode,
+    /// What the principal was found to lack in this round, with the uids that it was asked for by.
+    pub(super) absent: Mutex<BTreeMap<ObjectKey, String>>,
 }
 
 impl Desk {
@@ -63,6 +67,7 @@ impl Desk {
             warn!(%key, "the principal names no uid of what it wants");
             return Outcome::Refused;
         };
+        self.absent.lock().remove(key);
         let same = self.world.state().hub.get(key).is_some_and(|had| *had.desired == desired);
         if !same {
             let kept = self.keep(Item::put(key.record_key(), desired.encode())).await;
@@ -94,9 +99,11 @@ impl Desk {
         let absent = version_of(object).is_empty() && deleting != Some(true);
         let record = key.record_key();
         if absent {
-            info!(%key, "the principal does not have it");
-            return self.keep(Item::put(record, Lacking::body(&had))).await;
+            // Not on disk: the next round asks again.
+            self.absent.lock().insert(key.clone(), had);
+            return Outcome::Done;
         }
+        self.absent.lock().remove(key);
         self.keep(Item::remove(record)).await
     }
 
@@ -137,6 +144,28 @@ impl Desk {
             }
             Ok(Verdict::Unknown | Verdict::Expired) | Err(_) => Outcome::Failed(Failure::Server),
         }
+    }
+
+    /// All that the principal lacks has been found out: how much of it takes effect without a
+    /// person's word is told from all of it.
+    pub(super) async fn weigh(&self) {
+        let absent = std::mem::take(&mut *self.absent.lock());
+        let lacking = self.world.state().lacking.clone();
+        let new: Vec<_> = absent.iter().filter(|(key, _)| !lacking.contains(*key)).collect();
+        if !new.is_empty() {
+            warn!(count = new.len(), "the principal does not have what it once wanted here");
+            self.world.weigh(false);
+        }
+        let put =
+            |(key, uid): &(&ObjectKey, &String)| Item::put(key.record_key(), Lacking::body(uid));
+        let items: Vec<_> = new.iter().map(put).collect();
+        for batch in items.chunks(bowline_types::MAX_COMMIT_RECORDS) {
+            let shelf = &self.shelves.hub_desired;
+            if let Err(error) = self.handle.write(shelf, vec![], batch.to_vec()).await {
+                return warn!(%error, "what the principal lacks is found out again later");
+            }
+        }
+        self.world.weigh(true);
     }
 
     /// Forgets what the principal lacks and the cluster lacks too.

@@ -119,7 +119,7 @@ impl Dial {
     /// Opens the stream of events.
     pub(crate) async fn open(&self) -> Result<(ForeignLink, Admitted), Error> {
         let (call, admitted) = self.admitted().await?;
-        let link = call.subscribe(&admitted.token, admitted.version.clone()).await?;
+        let link = call.subscribe(&admitted.token, admitted.version.clone())?;
         Ok((link, admitted))
     }
 

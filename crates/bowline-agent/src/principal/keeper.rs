@@ -6,6 +6,7 @@ use std::time::Duration;
 use bowline_drive::{Handle, LinkNews};
 use bowline_types::{LinkId, NodeId};
 use bowline_wire::{Backoff, ForeignLink};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -47,8 +48,10 @@ impl Keeper {
             };
             match opened {
                 Ok(link) => {
-                    backoff.reset();
-                    self.serve(&mut session, link, LinkId(number), stop.clone()).await;
+                    let heard = self.serve(&mut session, link, LinkId(number), stop.clone()).await;
+                    if heard {
+                        backoff.reset();
+                    }
                 }
                 Err(error) => {
                     let (why, advice) = (error.chain(), error.advice());
@@ -71,6 +74,7 @@ impl Keeper {
             handle: self.handle.clone(),
             world: self.world.clone(),
             mode: options.mode,
+            absent: Mutex::default(),
         };
         Session::new(desk, &self.guest.dial.namespace, options.heartbeat)
     }
@@ -96,13 +100,14 @@ impl Keeper {
         Ok(link)
     }
 
+    /// Serves a stream to its end; whether the principal said anything on it.
     async fn serve(
         &self,
         session: &mut Session,
         link: ForeignLink,
         number: LinkId,
         stop: CancellationToken,
-    ) {
+    ) -> bool {
         let handle = link.handle.clone();
         let (peer, facts) = (NodeId::hub(), &link.facts);
         let up = LinkNews::Up {
@@ -115,9 +120,17 @@ impl Keeper {
             counters: facts.counters.clone(),
             handle: link.handle.clone(),
         };
+        let counters = facts.counters.clone();
         self.world.line.take(&up, wall());
         session.serve(link, stop).await;
         self.world.line.take(&LinkNews::Down { link: number, peer }, wall());
-        info!(end = ?handle.end(), "the line to the principal is down");
+        let end = handle.end();
+        info!(?end, "the line to the principal is down");
+        if let Some(why) = end.and_then(|end| end.error()) {
+            self.world
+                .line
+                .failed(why, "this agent goes on by itself; the principal's log says more");
+        }
+        counters.received().0 > 0
     }
 }

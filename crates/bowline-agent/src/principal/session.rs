@@ -4,30 +4,29 @@
 //! What is owed outlives a stream, so that a reconnect costs what has changed and one round of
 //! comparing. Events are worked on side by side, those of one object in order.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+mod round;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bowline_argocd::{
-    Apps, End, Event, Inbox, Inventory, Message, Need, Outbox, Outcome, Place, Resync, Subject,
-    Taken, Task, Work, uuid,
+    Apps, End, Event, Inbox, Need, Outbox, Outcome, Place, Resync, Subject, Taken, Task, Work, uuid,
 };
-use bowline_resources::{Mode, ObjectKey};
 use bowline_types::{Mono, Now};
 use bowline_wire::{CloudEvent, ForeignLink};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info, warn};
+use tracing::warn;
 
 use super::desk::Desk;
 use super::live;
-use super::speech::{Speech, Sums};
-use super::told::{Told, needs, told_of};
+use super::speech::Sums;
+use super::told::Told;
 use crate::clock::wall;
-use crate::news::{About, Since};
-use crate::world::State;
+use round::speech;
 
 /// How often both ends compare what they have, at the least.
 const PROOF: Duration = Duration::from_secs(600);
@@ -39,6 +38,9 @@ const WINDOW: usize = 64;
 /// Questions of a round that are owed at a time, so that what changes meanwhile does not wait for
 /// all of them.
 const QUESTIONS: usize = 32;
+/// How long answers may come after the acks of the questions: a Go principal sends what it has to
+/// say in no order.
+const LATE: Duration = Duration::from_secs(2);
 /// How often to look whether the principal is still there.
 const PULSE: Duration = Duration::from_secs(5);
 /// A principal that owes an ack and says nothing at all for this long is gone.
@@ -64,6 +66,8 @@ pub(super) struct Session {
     seen: Option<u64>,
     began: Instant,
     heard: Instant,
+    /// When the round's answers are all in.
+    settles: Option<tokio::time::Instant>,
 }
 
 impl Session {
@@ -84,6 +88,7 @@ impl Session {
             seen: None,
             began: now,
             heard: now,
+            settles: None,
         }
     }
 
@@ -123,6 +128,7 @@ impl Session {
             let full = link.room() == 0;
             let wait = self.wait();
             let until_room = link.until_room();
+            let settled = tokio::time::sleep_until(self.settles.unwrap_or_else(far));
             let reads = working.len() < AT_A_TIME && self.inbox.waiting() < AT_A_TIME;
             tokio::select! {
                 event = link.next(), if reads => match event {
@@ -137,6 +143,10 @@ impl Session {
                 changed = news.changed() => if changed.is_err() { return },
                 () = tokio::time::sleep(wait), if !full => {}
                 () = until_room, if full => {}
+                () = settled, if self.settles.is_some() => {
+                    self.settles = None;
+                    self.desk.weigh().await;
+                }
                 _ = proof.tick() => self.begin().await,
                 _ = beat.tick(), if self.heartbeat.is_some() => {
                     self.say(&Event::heartbeat(uuid(rand::random())), link).await;
@@ -165,83 +175,6 @@ impl Session {
 
     fn is_silent(&self) -> bool {
         self.outbox.unacked() > 0 && self.heard.elapsed() > SILENCE
-    }
-
-    fn inventory(&mut self) -> Inventory {
-        let state = self.desk.world.state();
-        speech(&self.desk, &self.home, &state, &mut self.sums).inventory()
-    }
-
-    /// Begins a round of comparing.
-    async fn begin(&mut self) {
-        self.desk.sweep().await;
-        let inventory = self.inventory();
-        self.sums.retain(|place, _| inventory.get(place).is_some());
-        debug!(objects = inventory.places().count(), "comparing with the principal");
-        self.lacked = 0;
-        self.later.clear();
-        let owed = self.resync.begin(&inventory);
-        self.later.extend(owed);
-        // A principal that has not acted on the end of something is told again.
-        self.told.retain(|_, told| !matches!(told, Told::Gone(_)));
-        let gone: BTreeSet<_> = {
-            let state = self.desk.world.state();
-            let gone = state.observed.iter().filter(|(_, seen)| seen.observed.gone);
-            gone.map(|(key, _)| key.clone()).collect()
-        };
-        self.look(&gone);
-    }
-
-    fn owe(&mut self, subject: Subject, need: Need) {
-        let now = self.now().mono;
-        self.outbox.owe(subject, need, now);
-    }
-
-    /// Owes the principal what has changed here since this was last asked.
-    fn catch_up(&mut self) {
-        let last = self.desk.world.news.last();
-        let keys = match self.seen.map(|seen| self.desk.world.news.since(seen)) {
-            Some(Since::These(items)) => {
-                let key = |(_, about)| match about {
-                    About::Object(key) => Some(key),
-                    About::Kv(_) => None,
-                };
-                items.into_iter().filter_map(key).collect()
-            }
-            Some(Since::Lost) | None => self.desk.world.state().keys(),
-        };
-        self.seen = Some(last);
-        self.look(&keys);
-        while self.outbox.owed() < QUESTIONS
-            && let Some((subject, need)) = self.later.pop_front()
-        {
-            self.owe(subject, need);
-        }
-    }
-
-    fn look(&mut self, keys: &BTreeSet<ObjectKey>) {
-        let mode = self.desk.mode;
-        for key in keys {
-            let (place, now) = {
-                let state = self.desk.world.state();
-                let speech = speech(&self.desk, &self.home, &state, &mut self.sums);
-                let place = speech.place(key);
-                let now = place.as_ref().and_then(|place| told_of(&speech, key, place, mode));
-                (place, now)
-            };
-            let Some(place) = place else { continue };
-            let before = self.told.get(&place).cloned();
-            if before == now {
-                continue;
-            }
-            for need in needs(before.as_ref(), now.as_ref()) {
-                self.owe(Subject::Object(place.clone()), need);
-            }
-            match now {
-                Some(now) => drop(self.told.insert(place, now)),
-                None => drop(self.told.remove(&place)),
-            }
-        }
     }
 
     /// Sends what is due; none if the stream is gone.
@@ -314,62 +247,11 @@ impl Session {
         }
         finished.next
     }
-
-    /// A step of a round.
-    fn compare(&mut self, message: &Message) -> Outcome {
-        let inventory = self.inventory();
-        let known = inventory.places().count();
-        match self.resync.receive(&inventory, message) {
-            Ok(owed) => {
-                for (subject, need) in owed {
-                    let (subject, need) = self.worded(&inventory, subject, need);
-                    self.later.push_back((subject, need));
-                }
-                debug!(known, waiting = self.later.len(), "a step of a round");
-                Outcome::Done
-            }
-            Err(error) => {
-                warn!(%error, "a step of a round is not taken");
-                Outcome::Refused
-            }
-        }
-    }
-
-    /// What is owed of a round, as a Go principal needs it.
-    fn worded(&mut self, here: &Inventory, subject: Subject, need: Need) -> (Subject, Need) {
-        if let (Subject::Resync(place), Need::RequestUpdate) = (&subject, &need)
-            && here.get(place).is_none()
-        {
-            self.lacked += 1;
-        }
-        match (self.desk.mode, need) {
-            // It leaves alone an update of what it does not have, and updates what it is to create.
-            (Mode::Autonomous, Need::SpecUpdate) => (subject, Need::Create),
-            (_, need) => (subject, need),
-        }
-    }
-
-    async fn acked(&mut self, resource_id: &str, event_id: &str) {
-        let now = self.now().mono;
-        let Some((subject, need)) = self.outbox.ack(resource_id, event_id, now) else { return };
-        let inventory = match need {
-            Need::RequestResync => self.inventory(),
-            _ => Inventory::default(),
-        };
-        let owed = self.resync.acked(&inventory, &subject, &need);
-        self.later.extend(owed);
-        let over = self.desk.mode == Mode::Managed && self.resync.is_sealed(&inventory);
-        if over && self.lacked > 0 && self.later.is_empty() {
-            // Of a long list the principal may have dropped a part.
-            info!(found = self.lacked, "the principal had more than was known here: asking again");
-            self.begin().await;
-        }
-    }
 }
 
-/// The words of the dialect, as things stand.
-fn speech<'a>(desk: &'a Desk, home: &'a str, state: &'a State, sums: &'a mut Sums) -> Speech<'a> {
-    Speech { me: &desk.shelves.me, mode: desk.mode, home, state, sums }
+/// A time that does not come.
+fn far() -> tokio::time::Instant {
+    tokio::time::Instant::now() + PROOF
 }
 
 /// Does what goes to disk.

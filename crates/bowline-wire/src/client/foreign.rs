@@ -8,12 +8,13 @@ use std::time::SystemTime;
 
 use bowline_types::NodeId;
 use futures_util::Stream;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tonic::Request;
 
 use super::connect::{self, Connected};
 use super::{DialerOptions, ascii, timed};
-use crate::link::Core;
+use crate::foreign::Inbound;
+use crate::link::{Core, error_of};
 use crate::proto::authapi::authentication_client::AuthenticationClient;
 use crate::proto::eventstreamapi::Event;
 use crate::proto::eventstreamapi::event_stream_client::EventStreamClient;
@@ -87,14 +88,14 @@ impl ForeignCall {
         Ok(response(answer.into_inner()))
     }
 
-    /// Opens the stream of events. `version` is the server's, for those who ask later.
-    pub async fn subscribe(self, token: &str, version: String) -> Result<ForeignLink, Error> {
+    /// Opens the stream of events. `version` is the server's, for those who ask later. That the
+    /// server does not let this be is learnt from the link, by its end.
+    pub fn subscribe(self, token: &str, version: String) -> Result<ForeignLink, Error> {
         let core = Core::new(NodeId::hub(), self.connected.cut(), None);
         let (outbound, request) = self.events(&core, token)?;
         let client =
             EventStreamClient::with_origin(self.connected.service(), self.connected.origin());
         let mut client = client.max_decoding_message_size(self.options.limits.message);
-        let answer = self.timed(client.subscribe(request)).await?.into_inner();
         let facts = LinkFacts {
             remote: self.connected.remote(),
             transport: self.transport,
@@ -103,7 +104,17 @@ impl ForeignCall {
             opened: SystemTime::now(),
             counters: core.counters.clone(),
         };
-        Ok(ForeignLink::new(facts, &core, outbound, answer))
+        let (tell, coming) = oneshot::channel();
+        let link = ForeignLink::new(facts, &core, outbound, Inbound::Coming(coming));
+        tokio::spawn(async move {
+            let answer = tokio::select! {
+                answer = client.subscribe(request) => answer,
+                () = core.until_ended() => return,
+            };
+            let failed = |status| self.connected.trouble().unwrap_or_else(|| error_of(status));
+            let _gone = tell.send(answer.map(tonic::Response::into_inner).map_err(failed));
+        });
+        Ok(link)
     }
 
     fn events(&self, core: &Arc<Core>, token: &str) -> Result<(Outbound, Request<Events>), Error> {

@@ -81,8 +81,7 @@ impl WebSockets {
                 timed_open(options, &self.hub, way, &self.trouble).await?.io
             }
         };
-        let tls = self.options.tls.is_some();
-        websocket::call(io, &self.hub, tls, request, self.settings.clone()).await
+        websocket::call(io, &self.hub, request, self.settings.clone()).await
     }
 }
 

@@ -133,7 +133,8 @@ impl Hub {
             counters: core.counters.clone(),
         };
         let (outbound, sent) = foreign::outbound(&core, entry);
-        let link = ForeignLink::new(facts, &core, outbound, inbound);
+        let link =
+            ForeignLink::new(facts, &core, outbound, foreign::Inbound::Open(Box::new(inbound)));
         let gone = |_| Status::unavailable("the hub is going away");
         self.shared.incoming.send(Incoming::Foreign(Box::new(link))).await.map_err(gone)?;
         Ok(Response::new(Box::pin(sent.map(Ok)) as EventStream))

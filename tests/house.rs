@@ -108,6 +108,8 @@ fn arrows_point_up_the_table_only() {
                 ("bowline-wire", "bowline-sync")
                 // The dialect speaks the wire's messages.
                 | ("bowline-argocd", "bowline-wire")
+                // Measurements beside argocd-agent play on the same clusters as tests.
+                | ("bowline-bench", "bowline-testbed")
             );
             assert!(dep.1 < layer || peers, "{name} may not know {}", dep.0);
         }

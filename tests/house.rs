@@ -110,6 +110,8 @@ fn arrows_point_up_the_table_only() {
                 | ("bowline-argocd", "bowline-wire")
                 // Long runs play on the same clusters as tests.
                 | ("bowline-ordeal", "bowline-testbed")
+                // Measurements beside argocd-agent play on the same clusters as tests.
+                | ("bowline-bench", "bowline-testbed")
             );
             assert!(dep.1 < layer || peers, "{name} may not know {}", dep.0);
         }

@@ -31,7 +31,7 @@ pub(crate) struct Outcome {
     pub(crate) rows: Vec<Row>,
 }
 
-/// One figure of a case that has several: ours, argocd-agent's, and the bare limit's if there is one.
+/// One figure of a case that has several: ours, argocd-agent's, and the limit's if there is one.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
     pub(crate) what: &'static str,

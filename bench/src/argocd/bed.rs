@@ -119,8 +119,8 @@ impl Bed {
     }
 }
 
-/// Namespaces that nobody else uses: of Argo CD on the control plane, of the agent's name there, and of
-/// Argo CD on the agent's cluster.
+/// Namespaces that nobody else uses: of Argo CD on the control plane, of the agent's name there, and
+/// of Argo CD on the agent's cluster.
 #[derive(Clone)]
 pub(crate) struct Scene {
     pub(crate) name: String,

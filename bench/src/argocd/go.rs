@@ -32,7 +32,7 @@ pub(super) fn redis(bed: &Bed, port: u16) -> Result<Daemon> {
 
 /// A principal; not started.
 pub(super) fn principal(bed: &Bed, argocd: &str, papers: &Papers, ports: &Ports) -> Result<Daemon> {
-    let (crt, key) = papers.write("principal", &["127.0.0.1", "localhost"])?;
+    let (crt, key) = papers.server()?;
     let jwt = papers.file("jwt.pem");
     if !jwt.exists() {
         std::fs::write(&jwt, bowline_argocd::claims::Signer::generate_pem()?)?;
@@ -90,7 +90,7 @@ pub(super) async fn enter(plane: &Site, argocd: &str, agent: &str) -> Result<()>
 }
 
 fn agent(bed: &Bed, scene: &Scene, papers: &Papers, door: u16, redis: u16) -> Result<Daemon> {
-    let (crt, key) = papers.write(&scene.name, &[])?;
+    let (crt, key) = papers.agent(&scene.name)?;
     let mut args = vec!["agent".to_owned(), "--enable-resource-proxy=false".into()];
     let mut set = |flag: &str, value: String| args.extend([flag.to_owned(), value]);
     set("--kubeconfig", text(&bed.work().kubeconfig)?);

@@ -1,5 +1,5 @@
-//! A line between an agent and its hub that counts what passes: the same for us and for others, with all
-//! that TLS and HTTP/2 add.
+//! A line between an agent and its hub that counts what passes: the same for us and for others, with
+//! all that TLS and HTTP/2 add.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

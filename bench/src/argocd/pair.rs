@@ -1,4 +1,5 @@
-//! A control plane's program and an agent's, by whoever made them, with a line between them that counts.
+//! A control plane's program and an agent's, by whoever made them, with a line between them that
+//! counts.
 
 use std::time::{Duration, Instant};
 

@@ -4,36 +4,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose,
-};
-use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use bowline_identity::{Ca, ClientTls, NodeKey, Pair, TrustBundle, Versions, ca};
+use bowline_types::NodeId;
+use tokio_rustls::rustls::ClientConfig;
 
-/// A CA, with its certificate in a file, and with its key in another.
+use crate::{echo, seed};
+
+/// A CA, with its certificate in the file `ca.crt`, and with its key too in `ca.pem`.
 pub(crate) struct Papers {
     folder: PathBuf,
-    ca: CertificateDer<'static>,
-    issuer: Issuer<'static, KeyPair>,
-    /// All agents of a fleet share it, each under a certificate of its own.
-    key: KeyPair,
+    ca: Ca,
+    /// All agents of a crowd share it, each under a certificate of its own.
+    key: NodeKey,
 }
 
 impl Papers {
     pub(crate) fn make(folder: &Path) -> Result<Self> {
         std::fs::create_dir_all(folder)?;
-        let key = KeyPair::generate()?;
-        let mut params = CertificateParams::new(vec![])?;
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        params.distinguished_name.push(DnType::CommonName, "bench-ca");
-        let ca = params.self_signed(&key)?;
-        std::fs::write(folder.join("ca.crt"), ca.pem())?;
-        std::fs::write(folder.join("ca.pem"), ca.pem() + &key.serialize_pem())?;
-        let (folder, der) = (folder.to_owned(), ca.der().clone());
-        Ok(Self { folder, ca: der, issuer: Issuer::new(params, key), key: KeyPair::generate()? })
+        let ca = Ca::create("bench", seed::now())?;
+        std::fs::write(folder.join("ca.crt"), ca.cert_pem())?;
+        std::fs::write(folder.join("ca.pem"), ca.to_pem())?;
+        Ok(Self { folder: folder.to_owned(), ca, key: NodeKey::generate()? })
     }
 
     /// A file of the folder.
@@ -41,39 +32,34 @@ impl Papers {
         self.folder.join(name)
     }
 
-    /// Signs for a name; `hosts` makes it a server's.
-    fn sign(&self, name: &str, hosts: &[&str]) -> Result<rcgen::Certificate> {
-        let names = if hosts.is_empty() { vec![name.to_owned()] } else { vec![] };
-        let mut params = CertificateParams::new(names)?;
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        for host in hosts {
-            let host = CertificateParams::new(vec![(*host).to_owned()])?;
-            params.subject_alt_names.extend(host.subject_alt_names);
-            params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        }
-        params.distinguished_name = DistinguishedName::new();
-        params.distinguished_name.push(DnType::CommonName, name);
-        Ok(params.signed_by(&self.key, &self.issuer)?)
+    fn sign(&self, name: &str) -> Result<String> {
+        let name = NodeId::new(name)?;
+        Ok(self.ca.sign_csr(&self.key.csr()?, &name, ca::NODE_LIFE, seed::now())?)
     }
 
-    /// `NAME.crt` and `NAME.key` in the folder.
-    pub(crate) fn write(&self, name: &str, hosts: &[&str]) -> Result<(PathBuf, PathBuf)> {
-        let (crt, key) = (self.file(&format!("{name}.crt")), self.file(&format!("{name}.key")));
-        std::fs::write(&crt, self.sign(name, hosts)?.pem())?;
-        std::fs::write(&key, self.key.serialize_pem())?;
-        Ok((crt, key))
+    /// The files of an agent's certificate and key.
+    pub(crate) fn agent(&self, name: &str) -> Result<(PathBuf, PathBuf)> {
+        self.write(name, &self.sign(name)?, &self.key.to_pem())
+    }
+
+    /// The files of a certificate and key for whoever serves on this machine.
+    pub(crate) fn server(&self) -> Result<(PathBuf, PathBuf)> {
+        let hosts = ["127.0.0.1", "localhost"].map(str::to_owned);
+        let issued = self.ca.issue_server(&hosts, ca::NODE_LIFE, seed::now())?;
+        self.write("server", &issued.cert_pem, &issued.key_pem)
+    }
+
+    fn write(&self, name: &str, cert: &str, key: &str) -> Result<(PathBuf, PathBuf)> {
+        let files = (self.file(&format!("{name}.crt")), self.file(&format!("{name}.key")));
+        std::fs::write(&files.0, cert)?;
+        std::fs::write(&files.1, key)?;
+        Ok(files)
     }
 
     /// How an agent of this name connects by TLS.
     pub(crate) fn client(&self, name: &str) -> Result<Arc<ClientConfig>> {
-        let mut roots = RootCertStore::empty();
-        roots.add(self.ca.clone())?;
-        let key = PrivateKeyDer::from_pem_slice(self.key.serialize_pem().as_bytes())?;
-        let chain = vec![self.sign(name, &[])?.der().clone()];
-        let mut config = ClientConfig::builder()
-            .with_root_certificates(roots)
-            .with_client_auth_cert(chain, key)?;
-        config.alpn_protocols = vec![b"h2".to_vec()];
-        Ok(Arc::new(config))
+        let pair = Pair::from_pems(&self.sign(name)?, &self.key.to_pem())?;
+        let trust = TrustBundle::from_pem(&self.ca.cert_pem())?;
+        Ok(echo::http2(&ClientTls::new(Some(&pair), &trust, Versions::Tls13)?))
     }
 }

@@ -1,4 +1,5 @@
-//! A thousand agents of argocd-agent's dialect that have nothing to do, played by one program for both.
+//! A thousand agents of argocd-agent's dialect that have nothing to do, played by one program for
+//! both.
 
 use std::time::Duration;
 

@@ -37,7 +37,7 @@ impl Backoff {
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self::new(Duration::from_millis(100), Duration::from_secs(60), rand::random::<f64>)
+        Self::new(Duration::from_millis(250), Duration::from_secs(60), rand::random::<f64>)
     }
 }
 

@@ -224,7 +224,8 @@ fn what_rbac_forbids_is_told_and_done_once_it_is_granted() {
 
 #[test]
 fn a_namespace_that_goes_is_told_and_filled_again_when_it_is_made_anew() {
-    let scene = Scene::managed();
+    // As an administrator: rights in a namespace go with it.
+    let (scene, _agent) = scene("going", None, &json!({}));
     scene.plane.create(&app(&scene.name, "early", &json!({})));
     scene.site_shows(&scene.here("early"), "it is there", |o| !o.is_null());
     // Something that is not ours keeps the namespace from going at once.

@@ -9,8 +9,17 @@ use crate::cluster::Cluster;
 use crate::rights::{Account, Role};
 use crate::stage::{Agent, Stage};
 
+<<<<<<< HEAD
 /// How long anything may take on a loaded machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+=======
+/// How long anything may take on a loaded machine. In the long form Go agents compare hundreds of
+/// Applications one by one.
+fn patience() -> Duration {
+    let long = std::env::var_os("BOWLINE_LONG").is_some();
+    Duration::from_secs(if long { 300 } else { 60 })
+}
+>>>>>>> hubdepth
 
 /// What a test is played on.
 pub(crate) struct Scene<A = Agent> {
@@ -209,7 +218,7 @@ impl<A> Scene<A> {
     pub(crate) fn until(&self, what: &str, mut is: impl FnMut() -> bool) {
         let start = Instant::now();
         while !is() {
-            assert!(start.elapsed() < PATIENCE, "not in time: {what}\n{}", self.stage.logs());
+            assert!(start.elapsed() < patience(), "not in time: {what}\n{}", self.stage.logs());
             std::thread::sleep(Duration::from_millis(100));
         }
     }

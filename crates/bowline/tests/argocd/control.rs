@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::go::{Authority, Process, free_port};
-use crate::scene::{Litter, PATIENCE};
+use crate::scene::{Litter, patience};
 use crate::stage::{Line, Role};
 
 /// A secret, and its hash as the principal's file has it.
@@ -128,7 +128,7 @@ impl Control {
     pub(crate) fn until(&self, what: &str, mut is: impl FnMut() -> bool) {
         let start = Instant::now();
         while !is() {
-            assert!(start.elapsed() < PATIENCE, "not in time: {what}\n{}", self.logs());
+            assert!(start.elapsed() < patience(), "not in time: {what}\n{}", self.logs());
             std::thread::sleep(Duration::from_millis(100));
         }
     }

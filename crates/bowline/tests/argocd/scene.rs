@@ -9,17 +9,12 @@ use crate::cluster::Cluster;
 use crate::rights::{Account, Role};
 use crate::stage::{Agent, Stage};
 
-<<<<<<< HEAD
-/// How long anything may take on a loaded machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-=======
 /// How long anything may take on a loaded machine. In the long form Go agents compare hundreds of
 /// Applications one by one.
-fn patience() -> Duration {
+pub(crate) fn patience() -> Duration {
     let long = std::env::var_os("BOWLINE_LONG").is_some();
     Duration::from_secs(if long { 300 } else { 60 })
 }
->>>>>>> hubdepth
 
 /// What a test is played on.
 pub(crate) struct Scene<A = Agent> {

@@ -181,6 +181,7 @@ fn principal_of(meaning: &dropin::Agent, line: PrincipalLine) -> Outcome<Princip
     options.mode = meaning.mode;
     options.compression = meaning.compression;
     options.heartbeat = meaning.heartbeat;
+    options.keepalive = meaning.keepalive;
     if meaning.websocket {
         options.transport = PrincipalTransport::WebSocket;
     }

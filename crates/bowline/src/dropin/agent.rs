@@ -26,6 +26,7 @@ pub(crate) struct Agent {
     pub(crate) websocket: bool,
     pub(crate) compression: bool,
     pub(crate) heartbeat: Option<Duration>,
+    pub(crate) keepalive: Option<Duration>,
     /// How its cluster is reached, where the Secrets are.
     pub(crate) access: bowline_kube::Access,
     pub(crate) namespace: String,
@@ -68,7 +69,7 @@ impl Agent {
             settings.push(("kubernetes.context", json!(context)));
         }
         let settings = settings.into_iter().filter(|(_, value)| !value.is_null());
-        let heartbeat = given.duration("heartbeat-interval");
+        let every = |name: &str| Some(given.duration(name)).filter(|every| !every.is_zero());
         Ok(Self {
             settings: settings.map(|(path, value)| (path.to_owned(), value)).collect(),
             host,
@@ -78,7 +79,8 @@ impl Agent {
             line: Line::of(given)?,
             websocket: given.is_on("enable-websocket"),
             compression: given.is_on("enable-compression"),
-            heartbeat: Some(heartbeat).filter(|every| !every.is_zero()),
+            heartbeat: every("heartbeat-interval"),
+            keepalive: every("keep-alive-ping-interval"),
             access,
             namespace,
         })
@@ -90,10 +92,7 @@ fn settings(given: &Given, namespace: &str) -> Outcome<Vec<(&'static str, Value)
         let port = given.port(name).map_err(|e| Failure::usage(e.to_string()))?;
         Ok(json!(port.map_or("off".to_owned(), |port| format!("0.0.0.0:{port}"))))
     };
-    let mut namespaces = given.list("allowed-namespaces");
-    if given.is_on("destination-based-mapping") && namespaces.is_empty() {
-        namespaces.push("*".to_owned());
-    }
+    let namespaces = given.list("allowed-namespaces");
     Ok(vec![
         ("metrics", at("metrics-port")?),
         ("health", at("healthz-port")?),
@@ -163,7 +162,8 @@ mod tests {
             "--server-address=p.example",
             "--agent-mode=managed",
             "--heartbeat-interval=30s",
-            "--destination-based-mapping",
+            "--allowed-namespaces=*",
+            "--keep-alive-ping-interval=6m",
             "--create-namespace",
             "--adoption-policy=never",
             "--source-uid-mismatch-policy=upsert",
@@ -177,6 +177,7 @@ mod tests {
             ("p.example", 443, Mode::Managed)
         );
         assert_eq!(agent.heartbeat, Some(Duration::from_secs(30)));
+        assert_eq!(agent.keepalive, Some(Duration::from_secs(360)));
         let layers = Layers::read(None, agent.settings).unwrap();
         let settings = layers.load::<Settings>().unwrap().settings;
         assert_eq!(settings.health.to_string(), "0.0.0.0:8001");

@@ -37,9 +37,9 @@ pub(in super::super) const AGENT: &[Flag] = &[
     Flag::on_off("enable-websocket", "ARGOCD_AGENT_ENABLE_WEBSOCKET", "false")
         .does("gRPC over WebSocket"),
     Flag::on_off("enable-compression", "ARGOCD_AGENT_ENABLE_COMPRESSION", "false")
-        .does("messages are sent with gzip"),
+        .nothing("what is sent is not compressed yet"),
     Flag::duration("keep-alive-ping-interval", "ARGOCD_AGENT_KEEP_ALIVE_PING_INTERVAL", "0s")
-        .nothing("a Go principal cuts who pings often; --heartbeat-interval keeps a line busy"),
+        .does("asks so often, below the calls, whether the principal is there; 0: never"),
     Flag::duration("heartbeat-interval", "ARGOCD_AGENT_HEARTBEAT_INTERVAL", "0s")
         .does("sends a heartbeat so often; 0: none"),
     Flag::number("metrics-port", "ARGOCD_AGENT_METRICS_PORT", "8181")
@@ -52,7 +52,10 @@ pub(in super::super) const AGENT: &[Flag] = &[
     Flag::text("log-format", "ARGOCD_AGENT_LOG_FORMAT", "text").does("text or json, to stderr"),
     Flag::list("full-detail", "ARGOCD_AGENT_FULL_DETAIL", "").nothing(OWN_DETAIL),
     Flag::on_off("destination-based-mapping", "ARGOCD_AGENT_DESTINATION_BASED_MAPPING", "false")
-        .does("Applications keep their namespace: every namespace, or those allowed, is followed"),
+        .nothing(
+            "an agent at a principal knows no mapping by destination yet: what comes goes into its \
+             own namespace",
+        ),
     Flag::on_off("create-namespace", "ARGOCD_AGENT_CREATE_NAMESPACE", "false")
         .does("makes the namespace of an Application where it is missing"),
     Flag::text("source-uid-mismatch-policy", "ARGOCD_AGENT_SOURCE_UID_MISMATCH_POLICY", "recreate")

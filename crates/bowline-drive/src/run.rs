@@ -1,6 +1,6 @@
 //! The loop: events in from links, store, clock and callers; actions out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -281,17 +281,34 @@ impl Runner {
 
     fn turn(&mut self, events: Vec<Event>) {
         let began = Instant::now();
-        let actions = self.node.handle_all(self.now(), events);
-        self.traces.look(&actions);
-        for action in actions {
-            self.act(action);
-        }
-        for (id, verdict) in self.proposals.judged(&self.node) {
-            self.judged(&id, &verdict);
+        let mut asked = VecDeque::new();
+        self.handle(events, &mut asked);
+        // Each decision is a turn of its own, after all that this one wrote was handed to the store:
+        // batches reach it in the order in which the node made them.
+        while let Some((from, proposal)) = asked.pop_front() {
+            let decision = self.decider.decide(&from, &proposal, self.now());
+            let (id, shelf) = (proposal.id, proposal.shelf);
+            self.traces.decided(&id, &shelf, &decision);
+            self.handle(vec![Event::Decided { id, shelf, decision }], &mut asked);
         }
         self.traces.turned();
         self.metrics.turn_seconds.observe(began.elapsed().as_secs_f64());
         self.metrics.in_flight.set(i64::try_from(self.node.in_flight()).unwrap_or(i64::MAX));
+    }
+
+    /// Handles events and does what comes of them, but for what somebody has to decide.
+    fn handle(&mut self, events: Vec<Event>, asked: &mut VecDeque<(NodeId, Proposal)>) {
+        let actions = self.node.handle_all(self.now(), events);
+        self.traces.look(&actions);
+        for action in actions {
+            match action {
+                Action::Asked { from, proposal } => asked.push_back((from, proposal)),
+                action => self.act(action),
+            }
+        }
+        for (id, verdict) in self.proposals.judged(&self.node) {
+            self.judged(&id, &verdict);
+        }
     }
 
     /// Lets everything that was promised reach the disk.
@@ -510,12 +527,8 @@ impl Runner {
                     let _nobody_waits = reply.send(verdict);
                 }
             }
-            Action::Asked { from, proposal } => {
-                let decision = self.decider.decide(&from, &proposal, now);
-                let (id, shelf) = (proposal.id, proposal.shelf);
-                self.traces.decided(&id, &shelf, &decision);
-                self.turn(vec![Event::Decided { id, shelf, decision }]);
-            }
+            // Kept by the turn until everything else is done.
+            Action::Asked { .. } => {}
             Action::Close(link, why) => {
                 if let Some(ends) = self.links.get(&link) {
                     let told = reason(why);

@@ -91,3 +91,52 @@ async fn a_quiet_reconnect_is_two_frames_under_a_kilobyte() {
     agent.drive.stop();
     hub.drive.stop();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_before_a_decision_is_on_disk_before_it() {
+    let (hub_dir, agent_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut hub = run("hub", hub_dir.path());
+    hub.handle.open(kv(), Plan::new(Recovery::Ask));
+    let mut agent = run("a1", agent_dir.path());
+    agent.handle.interest(kv(), Interest::all());
+    hub.handle.write(&kv(), vec![], vec![put("a/x", "1")]).await.unwrap();
+    let (addr, _server) = serve(&hub.handle);
+    let _link = dial(addr, &agent.handle).await;
+    until(&mut agent, |n| n >= 1).await;
+    let up = hub.seen.wait_for(|seen| matches!(seen.1, Some(LinkNews::Up { .. }))).await;
+    let Some(LinkNews::Up { counters, .. }) = up.unwrap().1.clone() else { unreachable!() };
+    for round in 0..20 {
+        // The node is held up until a write and a question wait for it together.
+        let (go, held) = std::sync::mpsc::channel::<()>();
+        let (begun, holding) = tokio::sync::oneshot::channel();
+        let busy = hub.handle.clone();
+        let busy = tokio::spawn(async move {
+            let hold = move |_: &bowline_sync::Node| {
+                begun.send(()).unwrap();
+                held.recv().unwrap();
+            };
+            busy.with(hold).await.unwrap();
+        });
+        holding.await.unwrap();
+        let before = counters.received().0;
+        let value = round.to_string();
+        let writer = hub.handle.clone();
+        let write = tokio::spawn(async move {
+            writer.write(&kv(), vec![], vec![put("a/x", &value)]).await.unwrap();
+        });
+        let asker = agent.handle.clone();
+        let ask = tokio::spawn(async move {
+            let patience = Duration::from_secs(60);
+            asker.propose(&kv(), vec![], vec![], Some("please".into()), patience).await.unwrap()
+        });
+        while counters.received().0 == before {
+            tokio::task::yield_now().await;
+        }
+        go.send(()).unwrap();
+        busy.await.unwrap();
+        write.await.unwrap();
+        assert!(matches!(ask.await.unwrap(), Verdict::Taken { .. }));
+    }
+    agent.drive.stop();
+    hub.drive.stop();
+}

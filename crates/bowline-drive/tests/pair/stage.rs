@@ -4,10 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline_drive::{Drive, Fold, Handle, LinkNews, NoDecider, Options, start};
+use bowline_drive::{Decider, Drive, Fold, Handle, LinkNews, Options, start};
 use bowline_store::Sqlite;
-use bowline_sync::{Limits, Open, Sealer};
-use bowline_types::{Body, Change, Item, Key, NodeId, Now, ShelfId, ShelfName, Signature};
+use bowline_sync::{Decision, Limits, Open, Sealer};
+use bowline_types::{
+    Body, Change, Item, Key, NodeId, Now, Proposal, ShelfId, ShelfName, Signature,
+};
 use bowline_wire::{
     Admission, AuthRequest, AuthResponse, BoxFuture, Call, Dialer, DialerOptions, Grant, Incoming,
     JoinRequest, Peer, Refusal, RenewRequest, Server, ServerOptions,
@@ -76,6 +78,16 @@ impl Fold for Counting {
     }
 }
 
+/// Whatever is asked for is written down.
+struct Scribe;
+
+impl Decider for Scribe {
+    fn decide(&mut self, _: &NodeId, proposal: &Proposal, _: Now) -> Result<Decision, String> {
+        let answer = proposal.ask.clone().unwrap_or_default();
+        Ok(Decision { items: vec![put("asked", "for")], answer })
+    }
+}
+
 pub(crate) struct Running {
     pub(crate) drive: Drive,
     pub(crate) handle: Handle,
@@ -90,7 +102,7 @@ pub(crate) fn run(name: &str, dir: &Path) -> Running {
         gate: Box::new(Open),
         sealer: Box::new(Unsigned),
         folds: vec![Box::new(Counting(tell))],
-        decider: Box::new(NoDecider),
+        decider: Box::new(Scribe),
         on_halt: Box::new(|why| panic!("{why}")),
     };
     let drive = start(options, Sqlite::open(dir).unwrap()).unwrap();

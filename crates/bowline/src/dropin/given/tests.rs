@@ -1,3 +1,5 @@
+//! What command line and environment make of the table of flags.
+
 use super::super::flags::{AGENT, PRINCIPAL};
 use super::*;
 

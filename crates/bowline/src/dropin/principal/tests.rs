@@ -1,3 +1,5 @@
+//! What the flags of a principal make of a hub.
+
 use super::super::flags::PRINCIPAL;
 use super::*;
 use crate::config::{Hub, Layers};

@@ -1,3 +1,5 @@
+//! Plans for installations of several shapes.
+
 use super::super::Item;
 use super::*;
 

@@ -18,12 +18,14 @@ use bowline_kube::{Cluster, Departed, Kind};
 use bowline_resources::simulated::Look;
 use bowline_resources::{
     Desired, LabelSelector, Object, ObjectKey, Observed, OperationRequest, Owner, Site, argocd,
+    rfc3339,
 };
 use bowline_types::{Rev, Wall};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 
 use crate::applier::{Applier, BoxFuture, Sink, Task};
+use crate::clock::wall;
 
 pub(crate) use intake::Intake;
 pub(crate) use operate::Errand;
@@ -181,6 +183,29 @@ struct Applied {
 struct Trouble {
     times: u32,
     again: Wall,
+}
+
+impl Known {
+    /// An object is gone, unless another of its name is there by now.
+    fn forget(&mut self, key: &ObjectKey, gone: &Object) {
+        if self.is_still(key, gone) {
+            self.there.remove(key);
+            self.applied.remove(key);
+        }
+    }
+
+    /// The deletion of an object has begun, unless it is over already.
+    fn mark_going(&mut self, key: &ObjectKey, going: &Object) {
+        if self.is_still(key, going) {
+            let mut going = going.clone();
+            going.metadata.deletion_timestamp = Some(rfc3339(wall()));
+            self.there.insert(key.clone(), Arc::new(going));
+        }
+    }
+
+    fn is_still(&self, key: &ObjectKey, object: &Object) -> bool {
+        self.there.get(key).is_some_and(|there| there.metadata.uid == object.metadata.uid)
+    }
 }
 
 impl Kubernetes {

@@ -15,7 +15,7 @@ use bowline_types::{
 use bowline_wire::{LinkHandle, Outbound, TraceContext};
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
-use tracing::{error, warn};
+use tracing::{debug, error, warn};
 
 use crate::fold::{Asked, Decider, Fold, LinkNews};
 use crate::handle::{Handle, Reading};
@@ -517,6 +517,7 @@ impl Runner {
                 }
             }
             Action::Changed(shelf, changes) => {
+                debug!(%shelf, changes = changes.len(), "changed");
                 self.metrics.changes.inc_by(changes.len() as u64);
                 self.folds.iter_mut().for_each(|f| f.changed(&shelf, &changes, now));
             }

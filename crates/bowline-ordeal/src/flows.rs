@@ -11,7 +11,6 @@ mod managed;
 mod scene;
 mod table;
 
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -159,45 +158,44 @@ impl Acts<'_> {
             cleared?;
         }
         until("nothing left over", RIGHT, async || {
-            self.ground.is_bare().await?;
-            forgotten(hub).await
+            let left = self.ground.left_over().await?;
+            let known = still_known(hub).await?;
+            ensure!(left.is_empty() && known.is_empty(), "{left:?}; the hub knows of {known:?}");
+            Ok(())
         })
         .await
     }
 }
 
-/// Complains of everything but the keepers that the hub knows of.
-async fn forgotten(hub: &Hub) -> Result<()> {
+/// Everything but the keepers that the hub knows of.
+async fn still_known(hub: &Hub) -> Result<Vec<String>> {
     let known = hub.client()?.all_objects(&ObjectQuery::default()).await?;
-    let left: Vec<_> = known.iter().filter(|view| view.key.name != KEEPER).collect();
-    let left: Vec<_> = left.iter().map(|view| view.key.to_string()).collect();
-    ensure!(left.is_empty(), "the hub still knows of {left:?}");
-    Ok(())
+    let left = known.iter().filter(|view| view.key.name != KEEPER);
+    Ok(left.map(|view| format!("{} at {}, {:?}", view.key, view.agent, view.report)).collect())
 }
 
 impl Ground {
-    /// Complains of everything but the keepers.
-    async fn is_bare(&self) -> Result<()> {
-        let bare = [
+    /// Everything but the keepers, with the namespace it is in.
+    async fn left_over(&self) -> Result<Vec<String>> {
+        let (managed, autonomous) = (&self.managed, &self.autonomous);
+        let places = [
             (&self.plane, "AppProject", &self.argocd),
             (&self.plane, "Secret", &self.argocd),
-            (&self.managed.cluster, "AppProject", &self.managed.namespace),
-            (&self.managed.cluster, "Secret", &self.managed.namespace),
-            (&self.autonomous.cluster, "AppProject", &self.autonomous.namespace),
+            (&managed.cluster, "AppProject", &managed.namespace),
+            (&managed.cluster, "Secret", &managed.namespace),
+            (&autonomous.cluster, "AppProject", &autonomous.namespace),
+            (&self.plane, "Application", &managed.agent),
+            (&managed.cluster, "Application", &managed.namespace),
+            (&self.plane, "Application", &autonomous.agent),
+            (&autonomous.cluster, "Application", &autonomous.namespace),
         ];
-        for (cluster, kind, namespace) in bare {
-            let left = cluster.names(kind, namespace).await?;
-            ensure!(left.is_empty(), "{kind} in {namespace}: {left:?}");
+        let mut left = vec![];
+        for (cluster, kind, namespace) in places {
+            let names = cluster.names(kind, namespace).await?;
+            ensure!(kind != "Application" || names.contains(KEEPER), "no keeper in {namespace}");
+            let others = names.iter().filter(|name| *name != KEEPER);
+            left.extend(others.map(|name| format!("{kind} {name} in {namespace}")));
         }
-        for home in [&self.managed, &self.autonomous] {
-            for (cluster, namespace) in
-                [(&self.plane, &home.agent), (&home.cluster, &home.namespace)]
-            {
-                let left = cluster.names("Application", namespace).await?;
-                let kept = BTreeSet::from([KEEPER.to_owned()]);
-                ensure!(left == kept, "Applications in {namespace}: {left:?}");
-            }
-        }
-        Ok(())
+        Ok(left)
     }
 }

@@ -239,20 +239,10 @@ impl Kubernetes {
         let how = Delete { uid: there.metadata.uid.clone(), resource_version: None, propagation };
         let (namespace, name) = (there.metadata.namespace.as_deref(), &there.metadata.name);
         match self.cluster.delete(&kind, namespace, name, how).await? {
-            Deleted::Gone | Deleted::Missing => {
-                let mut known = self.known.lock();
-                known.there.remove(key);
-                known.applied.remove(key);
-                drop(known);
-                self.sink.gone(key);
-            }
-            Deleted::Going => {
-                let mut going = (*there).clone();
-                going.metadata.deletion_timestamp = Some(bowline_resources::rfc3339(wall()));
-                self.known.lock().there.insert(key.clone(), Arc::new(going));
-                self.tell(key);
-            }
+            Deleted::Gone | Deleted::Missing => self.known.lock().forget(key, &there),
+            Deleted::Going => self.known.lock().mark_going(key, &there),
         }
+        self.tell(key);
         Ok(())
     }
 }

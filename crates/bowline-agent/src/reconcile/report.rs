@@ -6,6 +6,7 @@ use bowline_drive::Error;
 use bowline_resources::{ObjectKey, Observed, Of, Owner, Sync};
 use bowline_sync::WriteError;
 use bowline_types::{Guard, Item, MAX_COMMIT_BYTES, MAX_COMMIT_RECORDS, ShelfId, Wall};
+use tracing::debug;
 
 use super::{Reconciler, Trouble};
 use crate::clock::wall;
@@ -36,6 +37,7 @@ impl Reconciler {
                 tombstones.extend(finalized(&state, key, observed.as_ref()));
             }
         }
+        debug!(reports = reports.len(), gone = tombstones.len(), "reporting");
         self.commit(&self.shelves.observed, reports).await?;
         self.commit(&self.shelves.own_desired, tombstones).await
     }

@@ -56,6 +56,7 @@ impl Plane {
         operation: Operation,
         argument: Value,
     ) -> bool {
+        let wish = (operation, argument.clone());
         let request = OperationRequest {
             id: id_of(there, operation, &argument),
             key: key.clone(),
@@ -65,11 +66,11 @@ impl Plane {
             argument,
         };
         let (shelf, ask) = (observed_shelf(agent), Some(request.encode()));
-        let asked = match state.operate_foreign(agent, &request) {
+        let verdict = match state.operate_foreign(agent, &request) {
             true => Ok(Verdict::Taken { at: Cursor::default(), answer: Bytes::new() }),
             false => state.handle.propose(&shelf, vec![], vec![], ask, PATIENCE).await,
         };
-        match asked {
+        match verdict {
             Ok(Verdict::Taken { .. }) => {}
             Ok(Verdict::Refused { why, .. }) => {
                 tracing::warn!(%agent, %key, why, "the agent does not take an operation on");
@@ -89,7 +90,10 @@ impl Plane {
             // The agent's own report says what became of it.
             Operation::Terminate => return true,
         };
-        let patched = self.patch(there, &Patch::Json(done), Part::Whole).await;
+        // As it is by now; if it asks for something else, that is another wish.
+        let now = self.there(&there.key()).filter(|now| asked(now).contains(&wish));
+        let Some(now) = now else { return true };
+        let patched = self.patch(&now, &Patch::Json(done), Part::Whole).await;
         if let Err(error) = &patched {
             tracing::debug!(%agent, %key, %error, "what was asked for is still there, or gone already");
         }

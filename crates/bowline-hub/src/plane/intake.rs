@@ -69,6 +69,7 @@ impl Plane {
         for (agent, keys) in &by_agent {
             self.take_in(state, agent, keys, dirty.agents.contains(agent)).await;
         }
+        tracing::debug!(pairs = pairs.len(), agents = dirty.agents.len(), "looking");
         let work = pairs.into_iter().map(|pair| self.let_out(state, pair));
         let mut work = futures_util::stream::iter(work).buffer_unordered(AT_A_TIME);
         while work.next().await.is_some() {}

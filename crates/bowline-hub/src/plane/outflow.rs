@@ -29,6 +29,7 @@ impl Plane {
             (Ok(()), _) => {}
             // Somebody else was faster: the watch tells what is there now.
             (Err(Error::NotFound { .. }), Owner::Hub) => {}
+            (Err(Error::Conflict { owned, .. }), _) if owned.is_empty() => {}
             (Err(error), _) => {
                 tracing::warn!(%agent, %key, %error, "not shown on the control plane yet");
                 self.inbox.again_later(pair, REFUSED);
@@ -67,9 +68,7 @@ impl Plane {
         if there.metadata.finalizers.is_empty() {
             return Ok(());
         }
-        let patch = Patch::Merge(json!({"metadata": {
-            "finalizers": null, "uid": there.metadata.uid,
-        }}));
+        let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
         self.patch(there, &patch, Part::Whole).await
     }
 
@@ -88,11 +87,7 @@ impl Plane {
         if there.status.as_ref().unwrap_or(&Value::Null) == &status || status.is_null() {
             return Ok(());
         }
-        let uid = there.metadata.uid.clone();
-        let patch = Patch::Json(json!([
-            {"op": "test", "path": "/metadata/uid", "value": uid},
-            {"op": "add", "path": "/status", "value": status},
-        ]));
+        let patch = Patch::Json(json!([{"op": "add", "path": "/status", "value": status}]));
         let kind = self.kind(&there.key()).await?;
         let part = if kind.status { Part::Status } else { Part::Whole };
         self.patch(there, &patch, part).await
@@ -106,8 +101,29 @@ impl Plane {
     ) -> Result<(), Error> {
         let kind = self.kind(&there.key()).await?;
         let (namespace, name) = (there.metadata.namespace.as_deref(), &there.metadata.name);
-        let now = self.cluster.patch(&kind, namespace, name, patch, part).await?;
+        let patch = at_version(there, patch);
+        let now = self.cluster.patch(&kind, namespace, name, &patch, part).await?;
+        tracing::debug!(key = %there.key(), ?part, "written on the control plane");
         self.note(now);
         Ok(())
+    }
+}
+
+/// The change, for the object as it was looked at and no other: what somebody wrote meanwhile would else
+/// be overwritten, or come back with the answer and be no news to the watch.
+fn at_version(there: &Object, patch: &Patch) -> Patch {
+    let version = there.metadata.rest.get("resourceVersion").cloned().unwrap_or_default();
+    match patch {
+        Patch::Merge(change) => {
+            let mut change = change.clone();
+            change["metadata"]["resourceVersion"] = version;
+            Patch::Merge(change)
+        }
+        Patch::Json(steps) => {
+            let path = "/metadata/resourceVersion";
+            let mut all = vec![json!({"op": "replace", "path": path, "value": version})];
+            all.extend(steps.as_array().cloned().unwrap_or_default());
+            Patch::Json(all.into())
+        }
     }
 }

@@ -52,7 +52,7 @@ impl Plane {
         let prefix = project::mirror_name(agent.as_str(), "");
         let own = shown.and_then(|p| p.strip_prefix(&prefix)).or(shown);
         let patch = json!({
-            "metadata": {"annotations": {LAST_UPDATED: null}, "uid": there.metadata.uid},
+            "metadata": {"annotations": {LAST_UPDATED: null}},
             "spec": {"project": own},
         });
         self.patch(there, &Patch::Merge(patch), Part::Whole).await

@@ -213,9 +213,16 @@ impl<A> Scene<A> {
     pub(crate) fn until(&self, what: &str, mut is: impl FnMut() -> bool) {
         let start = Instant::now();
         while !is() {
-            assert!(start.elapsed() < patience(), "not in time: {what}\n{}", self.stage.logs());
+            let late = || format!("not in time: {what}\n{}{}", self.hub_knows(), self.stage.logs());
+            assert!(start.elapsed() < patience(), "{}", late());
             std::thread::sleep(Duration::from_millis(100));
         }
+    }
+
+    /// All that the hub knows of its agents' objects, with what the agents say of them.
+    fn hub_knows(&self) -> String {
+        let told = self.stage.run(&["get", "objects", "-o", "json"]);
+        format!("--- the hub knows\n{}", String::from_utf8_lossy(&told.stdout))
     }
 
     /// Waits until so many Applications are in the agent's own namespace.

@@ -28,6 +28,10 @@ impl Role {
             .args(args)
             .env_remove("HTTPS_PROXY")
             .env_remove("https_proxy")
+            .env(
+                "BOWLINE_LOG_LEVEL",
+                "info,bowline_hub=debug,bowline_agent=debug,bowline_drive=debug",
+            )
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()
@@ -275,7 +279,7 @@ impl Stage {
         let logs = entries.filter(|e| e.path().extension().is_some_and(|x| x == "log"));
         let tail = |e: std::fs::DirEntry| {
             let text = std::fs::read_to_string(e.path()).unwrap_or_default();
-            let lines: Vec<_> = text.lines().rev().take(15).collect();
+            let lines: Vec<_> = text.lines().rev().take(40).collect();
             let lines: Vec<_> = lines.into_iter().rev().collect();
             format!("\n--- {}\n{}", e.file_name().to_string_lossy(), lines.join("\n"))
         };

@@ -3,6 +3,10 @@
 
 use std::time::Duration;
 
+/// So many waits are as short as the first: a hub that is restarted is back within a second, and who
+/// asks it in vain costs it nothing.
+const SHORT: u32 = 5;
+
 /// Waits that grow.
 pub struct Backoff {
     base: Duration,
@@ -12,8 +16,8 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Between nothing and `base`, then twice that, and so on up to `cap`; `random` gives numbers
-    /// from 0 to 1.
+    /// Between nothing and `base`, a few times, then twice that, and so on up to `cap`; `random` gives
+    /// numbers from 0 to 1.
     pub fn new(
         base: Duration,
         cap: Duration,
@@ -24,8 +28,9 @@ impl Backoff {
 
     /// The next wait.
     pub fn next_wait(&mut self) -> Duration {
-        let most = self.base.saturating_mul(1 << self.tries.min(20)).min(self.cap);
         self.tries = self.tries.saturating_add(1);
+        let doubled = self.tries.saturating_sub(SHORT).min(20);
+        let most = self.base.saturating_mul(1 << doubled).min(self.cap);
         most.mul_f64((self.random)().clamp(0.0, 1.0))
     }
 
@@ -52,12 +57,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_the_cap_and_begin_anew() {
+    fn waits_are_short_then_double_up_to_the_cap_and_begin_anew() {
         let (base, cap) = (Duration::from_millis(250), Duration::from_secs(60));
         let mut backoff = Backoff::new(base, cap, || 1.0);
-        let waits: Vec<_> = (0..10).map(|_| backoff.next_wait().as_millis()).collect();
-        let want = [250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000];
-        assert_eq!(waits, want);
+        let waits: Vec<_> = (0..14).map(|_| backoff.next_wait().as_millis()).collect();
+        let grown = [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000];
+        assert_eq!(waits, [&[250; 5][..], &grown].concat());
         backoff.reset();
         assert_eq!(backoff.next_wait(), base);
     }
@@ -68,6 +73,6 @@ mod tests {
         let mut draws = [0.0, 0.5].into_iter();
         let mut backoff = Backoff::new(base, cap, move || draws.next().unwrap());
         assert_eq!(backoff.next_wait(), Duration::ZERO);
-        assert_eq!(backoff.next_wait(), Duration::from_secs(1));
+        assert_eq!(backoff.next_wait(), Duration::from_millis(500));
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Jwt {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// Make a key (RSA, 4096 bits: what argocd-agent signs with)
+    /// Make a key (RSA, 2048 bits: argocd-agent signs with no other sort)
     #[command(name = "create-key")]
     Create {
         /// Replace the one that is there: agents must then authenticate anew

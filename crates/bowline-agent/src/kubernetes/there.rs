@@ -41,6 +41,7 @@ impl Kubernetes {
 
     /// Tells the reconciler what is there under a key, and has it look.
     pub(super) fn tell(&self, key: &ObjectKey) {
+        let telling = self.telling.lock();
         let owner = self.sink.owner_of(key);
         let own = self.sink.own_uid(key);
         let held = self.held(&self.known.lock(), key, owner, own);
@@ -48,6 +49,7 @@ impl Kubernetes {
             Some(held) => self.sink.put(held),
             None => self.sink.gone(key),
         }
+        drop(telling);
         self.sink.news(key);
         if owner == Owner::Agent {
             self.intake.lock().keys.insert(key.clone());

@@ -119,8 +119,8 @@ impl Plane {
         }
     }
 
-    /// Takes away a mirror whose agent no longer has the object. Only on a whole copy's word: one
-    /// that still fills lacks what it has not heard of.
+    /// Takes away a mirror whose agent no longer has the object: the agent has removed it, or a whole
+    /// copy lacks it. One that still fills lacks what it has not heard of.
     async fn clear(&self, state: &State, pair: &Pair, place: &ObjectKey) -> Result<(), Error> {
         let Some(there) = self.there(place) else { return Ok(()) };
         if !there.metadata.annotations.contains_key(SOURCE_UID) {
@@ -129,10 +129,15 @@ impl Plane {
         let (agent, key) = (&pair.0, pair.1.record_key());
         let (shelf, kept) = (desired_shelf(agent, Owner::Agent), wanted_of(agent));
         let look = move |node: &bowline_sync::Node| {
+            // A removal needs no more than itself: that its shelf is sealed is told with the next
+            // record, which may be long in coming. What is kept for an agent of another dialect was
+            // removed on its word.
+            let removed = |shelf| {
+                let record = node.read(shelf).and_then(|c| c.map.get(key.as_str()));
+                record.is_some_and(|r| !r.is_live())
+            };
             let whole = |c: &bowline_sync::Copy| c.place.is_whole() && c.head.sealed.is_some();
-            // What is kept for an agent of another dialect was removed on its word.
-            let removed = node.read(&kept).and_then(|c| c.map.get(key.as_str()));
-            node.read(&shelf).is_some_and(whole) || removed.is_some_and(|r| !r.is_live())
+            removed(&shelf) || removed(&kept) || node.read(&shelf).is_some_and(whole)
         };
         if !state.handle.with(look).await.unwrap_or(false) {
             // That a copy has become whole, or its shelf sealed, changes no record: nobody tells.

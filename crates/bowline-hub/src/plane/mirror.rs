@@ -121,9 +121,10 @@ impl Plane {
         }
     }
 
-    /// Takes away a mirror whose agent no longer has the object. Only on a whole copy's word: one
-    /// that still fills lacks what it has not heard of. No copy begins before its shelf was sealed once,
-    /// and that an agent was started since, and has not listed its cluster yet, brings nothing back.
+    /// Takes away a mirror whose agent no longer has the object: the agent has removed it, or a whole
+    /// copy lacks it. One that still fills lacks what it has not heard of. No copy begins before its shelf
+    /// was sealed once; that an agent was started since, and has not listed its cluster yet, brings nothing
+    /// back.
     async fn clear(&self, state: &State, pair: &Pair, place: &ObjectKey) -> Result<(), Error> {
         let Some(there) = self.there(place) else { return Ok(()) };
         if !there.metadata.annotations.contains_key(SOURCE_UID) {
@@ -133,9 +134,12 @@ impl Plane {
         let (shelf, kept) = (desired_shelf(agent, Owner::Agent), wanted_of(agent));
         let look = move |node: &bowline_sync::Node| {
             // What is kept for an agent of another dialect was removed on its word.
-            let removed = node.read(&kept).and_then(|c| c.map.get(key.as_str()));
-            node.read(&shelf).is_some_and(|c| c.place.is_whole())
-                || removed.is_some_and(|r| !r.is_live())
+            let removed = |shelf| {
+                let record = node.read(shelf).and_then(|c| c.map.get(key.as_str()));
+                record.is_some_and(|r| !r.is_live())
+            };
+            let whole = node.read(&shelf).is_some_and(|c| c.place.is_whole());
+            whole || removed(&shelf) || removed(&kept)
         };
         if !state.handle.with(look).await.unwrap_or(false) {
             // That a copy has become whole changes no record: nobody tells.

@@ -27,9 +27,12 @@ impl Plane {
         };
         match (done, owner) {
             (Ok(()), _) => {}
-            // Somebody else was faster: the watch tells what is there now.
-            (Err(Error::NotFound { .. }), Owner::Hub) => {}
-            (Err(Error::Conflict { owned, .. }), _) if owned.is_empty() => {}
+            // Somebody else was faster, and the watch tells what is there now. But API servers say so
+            // for reasons of their own too, of which no watch tells.
+            (Err(Error::NotFound { .. }), Owner::Hub) => self.inbox.again_later(pair, REFUSED),
+            (Err(Error::Conflict { owned, .. }), _) if owned.is_empty() => {
+                self.inbox.again_later(pair, REFUSED);
+            }
             (Err(error), _) => {
                 tracing::warn!(%agent, %key, %error, "not shown on the control plane yet");
                 self.inbox.again_later(pair, REFUSED);

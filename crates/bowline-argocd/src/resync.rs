@@ -292,7 +292,7 @@ impl Resync {
     }
 
     /// Where on this end the thing is that the other end calls so.
-    fn place_of(&self, kind: &str, namespace: &str, name: &str) -> Result<Place, ResyncError> {
+    pub fn place_of(&self, kind: &str, namespace: &str, name: &str) -> Result<Place, ResyncError> {
         let resource =
             Resource::from_name(kind).ok_or_else(|| ResyncError::Unknown(kind.to_owned()))?;
         let namespace = match (resource, &self.apps) {

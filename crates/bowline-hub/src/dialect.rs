@@ -3,17 +3,17 @@
 
 mod admit;
 mod keeping;
+mod keyring;
 mod options;
 mod reports;
 mod session;
 mod speech;
+mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bowline_argocd::auth::{self, Line, Users};
-use bowline_argocd::claims::Signer;
-use bowline_identity::files;
+use bowline_argocd::auth::{self, Line};
 use bowline_resources::{ObjectKey, Operation};
 use bowline_sync::{Plan, Recovery};
 use bowline_types::{NodeId, ShelfId, ShelfName};
@@ -27,14 +27,15 @@ use crate::state::State;
 
 pub(crate) use admit::Visit;
 pub(crate) use keeping::{give_back, kept_for};
+pub(crate) use keyring::follow;
 pub use options::{CertificateRule, DialectError, DialectOptions, Newcomers, TokenKey};
 pub(crate) use session::run;
+pub(crate) use turn::{told, turned};
 
 /// What the hub needs to speak with agents of argocd-agent.
 pub(crate) struct Dialect {
     method: auth::Method,
-    users: Users,
-    signer: Signer,
+    keys: keyring::Keyring,
     options: DialectOptions,
 }
 
@@ -47,30 +48,18 @@ impl Dialect {
     ) -> Result<Self, DialectError> {
         let method: auth::Method = options.auth.parse()?;
         method.check_line(if options.plaintext.is_some() { Line::Plaintext } else { Line::Tls })?;
-        let users = match &method {
-            auth::Method::UserPass { file } => {
-                let (users, skipped) = Users::parse(&read(file)?);
-                for line in skipped {
-                    tracing::warn!(file = %file.display(), ?line, "a line is not used");
-                }
-                users
-            }
-            _ => Users::default(),
-        };
-        let pem = match &options.key {
-            TokenKey::File(path) => read(path)?,
-            TokenKey::Kept => kept_key(&data.join("pki").join("argocd-agent-jwt.pem"))?,
-            TokenKey::Secret(name) => match plane {
-                Some(plane) => plane.secret_text(name, "jwt.key").await?,
-                None => return Err(DialectError::NoCluster(name.clone())),
-            },
-        };
-        Ok(Self { method, users, signer: Signer::from_pem(&pem)?, options: options.clone() })
+        let keys = keyring::Keyring::open(options, &method, data, plane).await?;
+        Ok(Self { method, keys, options: options.clone() })
     }
 
     /// A token by which Argo CD may reach an agent through the resource proxy.
     pub(crate) fn proxy_token(&self, agent: &NodeId) -> Option<String> {
-        self.signer.resource_proxy(agent.as_str(), &admit::fresh(), clock::now()).ok()
+        self.keys.signer().resource_proxy(agent.as_str(), &admit::fresh(), clock::now()).ok()
+    }
+
+    /// Whether a token by which Argo CD may reach an agent was signed with the key of today.
+    pub(crate) fn is_proxy_token(&self, token: &str) -> bool {
+        self.keys.signer().check_resource_proxy(token, clock::now()).is_ok()
     }
 
     /// Whether an object of the control plane lists certificates that no longer count.
@@ -78,8 +67,14 @@ impl Dialect {
         key.kind == "ConfigMap" && self.options.blocklist.as_ref() == Some(&key.name)
     }
 
-    /// Cuts agents off whose certificate no longer counts.
+    /// Cuts agents off whose certificate or name no longer counts.
     pub(crate) fn enforce(&self, state: &State) {
+        for agent in state.foreign.names() {
+            if !self.keys.knows(agent.as_str()) {
+                tracing::warn!(%agent, "it is not in the file of names and secrets any more: cut off");
+                state.cut(&agent, "BL-0302: the name is not in the file of names and secrets");
+            }
+        }
         for (agent, fingerprint) in state.foreign.shown() {
             if self.is_blocked(state, &fingerprint) {
                 tracing::warn!(%agent, "its certificate is on the block list: cut off");
@@ -87,20 +82,6 @@ impl Dialect {
             }
         }
     }
-}
-
-fn read(path: &std::path::Path) -> Result<String, DialectError> {
-    std::fs::read_to_string(path)
-        .map_err(|source| DialectError::File { path: path.to_owned(), source })
-}
-
-fn kept_key(path: &std::path::Path) -> Result<String, DialectError> {
-    if path.exists() {
-        return read(path);
-    }
-    let pem = Signer::generate_pem()?;
-    files::write(path, pem.as_bytes(), files::Access::Private)?;
-    Ok(pem)
 }
 
 /// Something for a session to do.
@@ -178,6 +159,11 @@ impl Sessions {
 
     fn shown(&self) -> Vec<(NodeId, String)> {
         self.shown.lock().iter().map(|(agent, print)| (agent.clone(), print.clone())).collect()
+    }
+
+    /// The agents that are here.
+    fn names(&self) -> Vec<NodeId> {
+        self.up.lock().keys().cloned().collect()
     }
 
     /// Tells the session of an agent, if there is one.

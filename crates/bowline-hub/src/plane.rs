@@ -33,6 +33,7 @@ use tokio::sync::Notify;
 use crate::state::State;
 use kinds::{Taken, Told};
 
+pub(crate) use clusters::chain;
 pub(crate) use intake::run;
 pub use options::{ClusterSecrets, ClustersMade, NewNamespaces, PlaneError, PlaneOptions};
 

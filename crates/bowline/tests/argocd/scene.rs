@@ -142,6 +142,11 @@ impl<A> Scene<A> {
         self.stage.join_with(name, mode, &flags)
     }
 
+    /// Other settings of the hub, from its next start on.
+    pub(crate) fn set_hub(&self, settings: &Value) {
+        written(&self.files, "hub", settings);
+    }
+
     /// A namespace of a cluster that goes when the test is over, made if it is not there.
     pub(crate) fn lend(&mut self, cluster: &Cluster, namespace: &str) {
         cluster.namespace(namespace);

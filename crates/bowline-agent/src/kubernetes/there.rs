@@ -51,9 +51,14 @@ impl Kubernetes {
         drop(telling);
         self.sink.news(key);
         if owner == Owner::Agent {
-            self.intake.lock().keys.insert(key.clone());
-            self.wake.notify_one();
+            self.to_take_in(key);
         }
+    }
+
+    /// What the cluster itself says of an object may differ from what the shelf says.
+    pub(super) fn to_take_in(&self, key: &ObjectKey) {
+        self.intake.lock().keys.insert(key.clone());
+        self.wake.notify_one();
     }
 
     fn held(

@@ -245,6 +245,16 @@ impl Resync {
         Ok(vec![(Subject::Object(place), need)])
     }
 
+    /// The places that [`Resync::receive`] looks at to answer a request for an update; what else an
+    /// inventory has does not matter for that.
+    pub fn candidates(&self, request: &RequestUpdate) -> Vec<Place> {
+        let asked = self.place_of(&request.kind, &request.namespace, &request.name).ok();
+        let bare = asked.as_ref().and_then(|place| place.name.strip_prefix(&self.prefix));
+        let bare = bare.zip(asked.as_ref());
+        let bare = bare.map(|(name, asked)| Place { name: name.to_owned(), ..asked.clone() });
+        asked.clone().into_iter().chain(bare).collect()
+    }
+
     /// A Go principal asks for an autonomous agent's project by the name that it gave to its copy.
     fn own_place(&self, inventory: &Inventory, asked: Place, uid: &str) -> Place {
         let bare = asked.name.strip_prefix(&self.prefix).filter(|name| !name.is_empty());

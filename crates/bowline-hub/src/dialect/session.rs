@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bowline_argocd::{
-    Apps, End, Event, Inbox, Need, Outbox, Outcome, Place, Resync, Subject, Taken, Task, Work,
+    Apps, End, Event, Inbox, Inventory, Need, Outbox, Outcome, Place, Resync, Subject, Taken, Task,
+    Work,
 };
 use bowline_resources::argocd::project::Mapping;
 use bowline_resources::{Mode, ObjectKey, Operation};
@@ -15,7 +16,7 @@ use bowline_wire::ForeignLink;
 use serde_json::Value;
 
 use super::reports::Follows;
-use super::speech::{Asked, Speech};
+use super::speech::{Asked, Speech, Sums};
 use super::{Looks, Order, Orders, keeping};
 use crate::clock;
 use crate::state::State;
@@ -40,6 +41,7 @@ pub(super) struct Session {
     /// What the agent was told of, or will be by the resync.
     told: BTreeMap<Place, (String, Rev)>,
     asked: Asked,
+    sums: Sums,
     began: Instant,
 }
 
@@ -84,6 +86,7 @@ pub(crate) async fn run(state: Arc<State>, link: ForeignLink) {
         inbox: Inbox::new(End::Principal, entry.mode),
         told: BTreeMap::new(),
         asked: Asked::default(),
+        sums: Sums::default(),
         began: Instant::now(),
         state: state.clone(),
         mode: entry.mode,
@@ -110,6 +113,7 @@ impl Session {
             mode: self.mode,
             home: &self.home,
             asked: &self.asked,
+            sums: &self.sums,
         }
     }
 
@@ -145,11 +149,11 @@ impl Session {
     /// Begins a round of comparing. What is wanted now is told in the course of it.
     fn begin(&mut self) {
         let inventory = self.speech().inventory();
+        self.sums.retain(&inventory);
         if self.mode == Mode::Managed {
-            let told = inventory.places().filter_map(|place| {
-                let (desired, rev) = self.speech().wanted(place)?;
-                Some((place.clone(), (desired.uid, rev)))
-            });
+            let told = inventory
+                .places()
+                .filter_map(|place| Some((place.clone(), self.speech().version(place)?)));
             self.told = told.collect();
         }
         let owed = self.resync.begin(&inventory);
@@ -183,6 +187,7 @@ impl Session {
             mode: self.mode,
             home: &self.home,
             asked: &self.asked,
+            sums: &self.sums,
         };
         let events = self.outbox.poll(now, room, &mut rand::random::<f64>, &mut speech);
         for mut event in events {
@@ -244,7 +249,7 @@ impl Session {
                 outcome
             }
             Task::Resync(message) => {
-                let inventory = self.speech().inventory();
+                let inventory = self.speech().inventory_for(&self.resync, message);
                 match self.resync.receive(&inventory, message) {
                     Ok(owed) => {
                         self.owe(owed);
@@ -272,7 +277,11 @@ impl Session {
                 _ => {}
             }
         }
-        let inventory = self.speech().inventory();
+        // Only the ack of this has to do with everything.
+        let inventory = match need {
+            Need::RequestResync => self.speech().inventory(),
+            _ => Inventory::default(),
+        };
         let owed = self.resync.acked(&inventory, &subject, &need);
         self.owe(owed);
     }
@@ -295,7 +304,7 @@ impl Session {
         let mut owed = vec![];
         let places: Vec<_> = keys.iter().filter_map(|key| self.speech().place(key)).collect();
         for place in places {
-            let wanted = self.speech().wanted(&place).map(|(desired, rev)| (desired.uid, rev));
+            let wanted = self.speech().version(&place);
             let subject = Subject::Object(place.clone());
             match (self.told.get(&place).cloned(), wanted) {
                 (Some((uid, _)), None) => {

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use bowline_argocd::checksum::spec_checksum;
+use bowline_argocd::checksum::{Sum, spec_checksum};
 use bowline_argocd::payload::{encode, gravestone};
 use bowline_argocd::{
-    Draft, Held, Ids, Inventory, Need, Place, Render, Resource, Subject, Trace, resource_id, word,
+    Draft, Held, Ids, Inventory, Message, Need, Place, Render, Resource, Resync, Subject, Trace,
+    resource_id, word,
 };
 use bowline_resources::argocd::project::Mapping;
 use bowline_resources::argocd::{GPG_KEYS, GROUP, REFRESH};
 use bowline_resources::{Desired, Mode, Object, ObjectKey};
 use bowline_types::{NodeId, Rev};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::admit::fresh;
@@ -24,6 +26,27 @@ pub(super) struct Speech<'a> {
     /// The namespace of Argo CD on this end.
     pub(super) home: &'a str,
     pub(super) asked: &'a Asked,
+    pub(super) sums: &'a Sums,
+}
+
+/// Checksums that were worked out before, by place and rev: a round asks for each of them many times.
+#[derive(Debug, Default)]
+pub(super) struct Sums(Mutex<BTreeMap<Place, (Rev, Option<Sum>)>>);
+
+impl Sums {
+    fn of(&self, place: &Place, desired: &Desired, rev: Rev) -> Option<Sum> {
+        let known = self.0.lock().get(place).filter(|(at, _)| *at == rev).map(|(_, sum)| *sum);
+        known.unwrap_or_else(|| {
+            let sum = spec_checksum(place.resource, &desired.object).ok();
+            self.0.lock().insert(place.clone(), (rev, sum));
+            sum
+        })
+    }
+
+    /// Forgets what is no longer there.
+    pub(super) fn retain(&self, inventory: &Inventory) {
+        self.0.lock().retain(|place, _| inventory.get(place).is_some());
+    }
 }
 
 /// What people asked for and the agent has not been told yet.
@@ -72,27 +95,50 @@ impl Speech<'_> {
 
     /// What is wanted at a place, by whoever says so for this agent.
     pub(super) fn wanted(&self, place: &Place) -> Option<(Desired, Rev)> {
+        self.look(place, |desired, rev| (desired.clone(), rev))
+    }
+
+    fn look<T>(&self, place: &Place, see: impl FnOnce(&Desired, Rev) -> T) -> Option<T> {
         let key = self.key(place)?.record_key();
         let fleet = &self.state.views.fleet;
         let told = match self.mode {
             Mode::Managed => fleet.hub_wants(self.agent, &key),
             Mode::Autonomous => fleet.agent_wants(self.agent, &key),
         }?;
-        Some((told.says()?.clone(), told.rev))
+        Some(see(told.says()?, told.rev))
+    }
+
+    /// The uid and the rev of what is wanted at a place.
+    pub(super) fn version(&self, place: &Place) -> Option<(String, Rev)> {
+        self.look(place, |desired, rev| (desired.uid.clone(), rev))
     }
 
     /// All that one of the two wants of the agent.
     pub(super) fn inventory(&self) -> Inventory {
         let keys = self.state.views.fleet.keys(self.agent);
         let keys = keys.iter().filter_map(|key| ObjectKey::from_record(key).ok());
-        let places = keys.filter_map(|key| self.place(&key));
-        places
-            .filter_map(|place| {
-                let (desired, _) = self.wanted(&place)?;
-                let checksum = spec_checksum(place.resource, &desired.object).ok();
-                Some((place, Held { uid: desired.uid, checksum, copy: None }))
-            })
-            .collect()
+        self.held(keys.filter_map(|key| self.place(&key)))
+    }
+
+    /// What is wanted at these places.
+    pub(super) fn held(&self, places: impl IntoIterator<Item = Place>) -> Inventory {
+        let held = |place: Place| {
+            let held = self.look(&place, |desired, rev| {
+                let checksum = self.sums.of(&place, desired, rev);
+                Held { uid: desired.uid.clone(), checksum, copy: None }
+            })?;
+            Some((place, held))
+        };
+        places.into_iter().filter_map(held).collect()
+    }
+
+    /// As much as it takes to answer a message.
+    pub(super) fn inventory_for(&self, resync: &Resync, message: &Message) -> Inventory {
+        match message {
+            Message::RequestUpdate(request) => self.held(resync.candidates(request)),
+            Message::Synced(_) => Inventory::default(),
+            Message::RequestList(_) | Message::RequestResync => self.inventory(),
+        }
     }
 
     /// The object as the agent is told it.
@@ -119,7 +165,11 @@ impl Render for Speech<'_> {
             trace: Trace::default(),
         };
         let Subject::Object(place) = subject else {
-            return Some(draft(Ids::Fresh(fresh()), word(&self.inventory(), subject, need)?));
+            let inventory = match subject {
+                Subject::Resync(place) => self.held([place.clone()]),
+                _ => self.inventory(),
+            };
+            return Some(draft(Ids::Fresh(fresh()), word(&inventory, subject, need)?));
         };
         if let Need::Delete { uid } = need {
             let ids =

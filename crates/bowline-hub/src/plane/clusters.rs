@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bowline_kube::{Apply, Delete, Error, Propagation};
+use bowline_kube::{Apply, Delete, Error, Propagation, Scope};
 use bowline_resources::Object;
 use bowline_resources::argocd::{AGENT_NAME, SECRET_TYPE};
 use bowline_types::NodeId;
@@ -28,6 +28,20 @@ impl Plane {
         if made == Some(ClustersMade::OnContact) && self.known.lock().met.insert(agent.clone()) {
             self.inbox.agents([agent.clone()]);
         }
+    }
+
+    /// Whether a Secret makes an agent known to Argo CD as a cluster, whoever made it.
+    pub(crate) async fn knows_cluster(&self, agent: &NodeId) -> Result<bool, Error> {
+        let kind = self.cluster.kind("", "Secret").await?;
+        let own = Scope::Namespaces(vec![self.options.namespace.clone()]);
+        let labels = format!("{SECRET_TYPE}=cluster,{AGENT_NAME}={agent}");
+        let found = self.cluster.list(&kind, &own, Some(&labels)).await?;
+        Ok(!found.is_empty())
+    }
+
+    /// Whether the hub itself sees to that.
+    pub(crate) fn makes_clusters(&self) -> bool {
+        self.options.cluster_secrets.is_some()
     }
 
     /// Makes the Secret of an agent what it should be, or takes it away with its agent.

@@ -101,9 +101,11 @@ impl Sink {
         self.0.state().owner_of(key)
     }
 
-    /// The uid under which the agent itself wants an object.
-    pub fn own_uid(&self, key: &ObjectKey) -> Option<String> {
-        self.0.state().own.get(key).map(|w| w.desired.uid.clone())
+    /// Whose word counts for an object, and the uid under which that owner wants it, if it does.
+    pub fn wanted_uid(&self, key: &ObjectKey) -> (Owner, Option<String>) {
+        let state = self.0.state();
+        let wanted = state.wanted(key).filter(|w| !w.desired.deleting);
+        (state.owner_of(key), wanted.map(|w| w.desired.uid.clone()))
     }
 
     /// Something about it may have changed that is to be reported.

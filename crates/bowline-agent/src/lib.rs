@@ -41,6 +41,6 @@ pub use error::Error;
 pub use kubernetes::{Adoption, KubernetesOptions, Mismatch, Recreation, Watched};
 pub use options::AgentOptions;
 pub use principal::{
-    ClientCertificate, Pem, PrincipalCredentials, PrincipalLine, PrincipalOptions, PrincipalRoots,
-    PrincipalTransport,
+    ClientCertificate, Pem, PrincipalCredentials, PrincipalLine, PrincipalMapping,
+    PrincipalOptions, PrincipalRoots, PrincipalTransport,
 };

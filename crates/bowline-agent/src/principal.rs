@@ -9,6 +9,7 @@ mod dial;
 mod guest;
 mod keeper;
 mod live;
+mod naming;
 mod options;
 mod received;
 mod session;
@@ -18,7 +19,7 @@ mod told;
 pub(crate) use guest::Guest;
 pub(crate) use keeper::Keeper;
 pub use options::{
-    ClientCertificate, Pem, PrincipalCredentials, PrincipalLine, PrincipalOptions, PrincipalRoots,
-    PrincipalTransport,
+    ClientCertificate, Pem, PrincipalCredentials, PrincipalLine, PrincipalMapping,
+    PrincipalOptions, PrincipalRoots, PrincipalTransport,
 };
 pub(crate) use received::Lacking;

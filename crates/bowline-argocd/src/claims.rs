@@ -1,6 +1,7 @@
 //! Tokens of the dialect: RS512 JWTs for access, refresh and the resource proxy.
 
 use std::fmt;
+use std::time::Duration;
 
 use aws_lc_rs::encoding::AsDer as _;
 use aws_lc_rs::rsa::KeySize;
@@ -20,7 +21,7 @@ mod tests;
 pub use glance::Glance;
 
 const ISSUER: &str = "argocd-agent-server";
-/// How long an access token is good.
+/// How long an access token is good, unless another time was asked for.
 pub const ACCESS_SECONDS: u64 = 5 * 60;
 /// How long a refresh token is good.
 pub const REFRESH_SECONDS: u64 = 24 * 60 * 60;
@@ -135,6 +136,8 @@ struct Claims {
 pub struct Signer {
     encoding: EncodingKey,
     decoding: DecodingKey,
+    /// How many seconds an access token is good.
+    access_life: u64,
 }
 
 impl Signer {
@@ -143,7 +146,13 @@ impl Signer {
         let encoding = EncodingKey::from_rsa_pem(pem.as_bytes()).map_err(KeyError::Pem)?;
         let pair = RsaKeyPair::from_der(encoding.as_bytes()).map_err(|_| KeyError::Rejected)?;
         let decoding = DecodingKey::from_rsa_der(pair.public_key().as_ref());
-        Ok(Self { encoding, decoding })
+        Ok(Self { encoding, decoding, access_life: ACCESS_SECONDS })
+    }
+
+    /// The same, with access tokens that are good for so long; a part of a second counts as one.
+    #[must_use]
+    pub fn with_access_life(self, life: Duration) -> Self {
+        Self { access_life: life.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX), ..self }
     }
 
     /// A new key of 2048 bits in PEM, for [`Signer::from_pem`]: a fleet that logs in at once has two
@@ -156,7 +165,7 @@ impl Signer {
 
     /// An access token; `id` is a fresh UUID.
     pub fn access(&self, client: &Client, id: &str, now: Wall) -> Result<String, KeyError> {
-        self.issue(Purpose::Access, subject(client), Some(ACCESS_SECONDS), id, now)
+        self.issue(Purpose::Access, subject(client), Some(self.access_life), id, now)
     }
 
     /// A refresh token; `id` is a fresh UUID.

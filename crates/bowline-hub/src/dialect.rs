@@ -3,16 +3,17 @@
 
 mod admit;
 mod keeping;
+mod keyring;
 mod options;
 mod reports;
 mod session;
 mod speech;
+mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use bowline_argocd::auth::{self, Line, Users};
-use bowline_argocd::claims::Signer;
-use bowline_identity::files;
+use bowline_argocd::auth::{self, Line};
 use bowline_resources::{ObjectKey, Operation};
 use bowline_sync::{Plan, Recovery};
 use bowline_types::{NodeId, ShelfId, ShelfName};
@@ -26,14 +27,15 @@ use crate::state::State;
 
 pub(crate) use admit::Visit;
 pub(crate) use keeping::{give_back, kept_for};
+pub(crate) use keyring::follow;
 pub use options::{CertificateRule, DialectError, DialectOptions, Newcomers, TokenKey};
 pub(crate) use session::run;
+pub(crate) use turn::{told, turned};
 
 /// What the hub needs to speak with agents of argocd-agent.
 pub(crate) struct Dialect {
     method: auth::Method,
-    users: Users,
-    signer: Signer,
+    keys: keyring::Keyring,
     options: DialectOptions,
 }
 
@@ -49,30 +51,18 @@ impl Dialect {
         if options.newcomers == Newcomers::Known && plane.is_none() {
             return Err(DialectError::NobodyKnown);
         }
-        let users = match &method {
-            auth::Method::UserPass { file } => {
-                let (users, skipped) = Users::parse(&read(file)?);
-                for line in skipped {
-                    tracing::warn!(file = %file.display(), ?line, "a line is not used");
-                }
-                users
-            }
-            _ => Users::default(),
-        };
-        let pem = match &options.key {
-            TokenKey::File(path) => read(path)?,
-            TokenKey::Kept => kept_key(&data.join("pki").join("argocd-agent-jwt.pem"))?,
-            TokenKey::Secret(name) => match plane {
-                Some(plane) => plane.secret_text(name, "jwt.key").await?,
-                None => return Err(DialectError::NoCluster(name.clone())),
-            },
-        };
-        Ok(Self { method, users, signer: Signer::from_pem(&pem)?, options: options.clone() })
+        let keys = keyring::Keyring::open(options, &method, data, plane).await?;
+        Ok(Self { method, keys, options: options.clone() })
     }
 
     /// A token by which Argo CD may reach an agent through the resource proxy.
     pub(crate) fn proxy_token(&self, agent: &NodeId) -> Option<String> {
-        self.signer.resource_proxy(agent.as_str(), &admit::fresh(), clock::now()).ok()
+        self.keys.signer().resource_proxy(agent.as_str(), &admit::fresh(), clock::now()).ok()
+    }
+
+    /// Whether a token by which Argo CD may reach an agent was signed with the key of today.
+    pub(crate) fn is_proxy_token(&self, token: &str) -> bool {
+        self.keys.signer().check_resource_proxy(token, clock::now()).is_ok()
     }
 
     /// Whether an object of the control plane lists certificates that no longer count.
@@ -80,8 +70,14 @@ impl Dialect {
         key.kind == "ConfigMap" && self.options.blocklist.as_ref() == Some(&key.name)
     }
 
-    /// Cuts agents off whose certificate no longer counts.
+    /// Cuts agents off whose certificate or name no longer counts.
     pub(crate) fn enforce(&self, state: &State) {
+        for agent in state.foreign.names() {
+            if !self.keys.knows(agent.as_str()) {
+                tracing::warn!(%agent, "it is not in the file of names and secrets any more: cut off");
+                state.cut(&agent, "BL-0302: the name is not in the file of names and secrets");
+            }
+        }
         for (agent, fingerprint) in state.foreign.shown() {
             if self.is_blocked(state, &fingerprint) {
                 tracing::warn!(%agent, "its certificate is on the block list: cut off");
@@ -91,25 +87,11 @@ impl Dialect {
     }
 }
 
-fn read(path: &std::path::Path) -> Result<String, DialectError> {
-    std::fs::read_to_string(path)
-        .map_err(|source| DialectError::File { path: path.to_owned(), source })
-}
-
-fn kept_key(path: &std::path::Path) -> Result<String, DialectError> {
-    if path.exists() {
-        return read(path);
-    }
-    let pem = Signer::generate_pem()?;
-    files::write(path, pem.as_bytes(), files::Access::Private)?;
-    Ok(pem)
-}
-
 /// Something for a session to do.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// What is wanted of these may have changed.
-    Look(BTreeSet<ObjectKey>),
+    /// What is wanted of something may have changed: see [`Orders::looks`].
+    Look,
     /// Somebody asks for an operation.
     Operate {
         /// On this.
@@ -121,10 +103,29 @@ pub(crate) enum Order {
     },
 }
 
+/// What a session is told.
+#[derive(Debug)]
+struct Orders {
+    todo: mpsc::UnboundedReceiver<Order>,
+    looks: Looks,
+}
+
+/// What a session has to look at. A set, so that an agent that takes nothing any more costs no more
+/// than it has objects.
+type Looks = Arc<Mutex<BTreeSet<ObjectKey>>>;
+
+/// The end of a session at which it is told.
+#[derive(Debug)]
+struct Teller {
+    number: u64,
+    orders: mpsc::UnboundedSender<Order>,
+    looks: Looks,
+}
+
 /// The sessions that are up, by agent.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
-    up: Mutex<BTreeMap<NodeId, (u64, mpsc::UnboundedSender<Order>)>>,
+    up: Mutex<BTreeMap<NodeId, Teller>>,
     /// The certificates that agents showed when they last subscribed, as block lists name them.
     shown: Mutex<BTreeMap<NodeId, String>>,
     /// What agents said that they run when they were last let in.
@@ -133,15 +134,17 @@ pub(crate) struct Sessions {
 
 impl Sessions {
     /// A new session takes the place of an older one.
-    fn begin(&self, agent: &NodeId, number: u64) -> mpsc::UnboundedReceiver<Order> {
+    fn begin(&self, agent: &NodeId, number: u64) -> Orders {
         let (orders, todo) = mpsc::unbounded_channel();
-        self.up.lock().insert(agent.clone(), (number, orders));
-        todo
+        let looks = Looks::default();
+        let teller = Teller { number, orders, looks: looks.clone() };
+        self.up.lock().insert(agent.clone(), teller);
+        Orders { todo, looks }
     }
 
     fn end(&self, agent: &NodeId, number: u64) {
         let mut sessions = self.up.lock();
-        if sessions.get(agent).is_some_and(|(n, _)| *n == number) {
+        if sessions.get(agent).is_some_and(|teller| teller.number == number) {
             sessions.remove(agent);
         }
     }
@@ -172,10 +175,32 @@ impl Sessions {
         self.shown.lock().iter().map(|(agent, print)| (agent.clone(), print.clone())).collect()
     }
 
+    /// The agents that are here.
+    fn names(&self) -> Vec<NodeId> {
+        self.up.lock().keys().cloned().collect()
+    }
+
     /// Tells the session of an agent, if there is one.
     pub(crate) fn tell(&self, agent: &NodeId, order: impl FnOnce() -> Order) -> bool {
         let sessions = self.up.lock();
-        sessions.get(agent).is_some_and(|(_, orders)| orders.send(order()).is_ok())
+        sessions.get(agent).is_some_and(|teller| teller.orders.send(order()).is_ok())
+    }
+
+    /// Tells the session of an agent, if there is one, that what is wanted of these may have changed.
+    pub(crate) fn look<K: Iterator<Item = ObjectKey>>(
+        &self,
+        agent: &NodeId,
+        keys: impl FnOnce() -> K,
+    ) {
+        let sessions = self.up.lock();
+        let Some(teller) = sessions.get(agent) else { return };
+        let mut looks = teller.looks.lock();
+        let told = !looks.is_empty();
+        looks.extend(keys());
+        if !told && !looks.is_empty() {
+            // A session that has ended looks at nothing any more.
+            let _ended = teller.orders.send(Order::Look);
+        }
     }
 }
 

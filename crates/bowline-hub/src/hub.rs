@@ -167,6 +167,7 @@ impl Hub {
         background.spawn(settle::run(state.clone(), todo));
         background.spawn(settle::upkeep(state.clone()));
         background.spawn(contacts::keep(state.clone()));
+        background.spawn(dialect::follow(state.clone()));
         if let Some(plane) = state.plane.clone() {
             background.spawn(plane::run(state.clone(), plane));
         }

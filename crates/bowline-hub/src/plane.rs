@@ -25,7 +25,7 @@ use bowline_argocd::auth::Search;
 use bowline_kube::{Cluster, Departed, Kind};
 use bowline_resources::argocd::project::Mapping;
 use bowline_resources::argocd::{GPG_KEYS, GROUP};
-use bowline_resources::{Object, ObjectKey};
+use bowline_resources::{Object, ObjectKey, Operation};
 use bowline_types::NodeId;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -33,6 +33,7 @@ use tokio::sync::Notify;
 use crate::state::State;
 use kinds::{Taken, Told};
 
+pub(crate) use clusters::chain;
 pub(crate) use intake::run;
 pub use options::{ClusterSecrets, ClustersMade, NewNamespaces, PlaneError, PlaneOptions};
 
@@ -127,7 +128,7 @@ pub(crate) struct Plane {
     uid: OnceLock<String>,
     inbox: Arc<Inbox>,
     known: Mutex<Known>,
-    asked: Mutex<BTreeSet<(Pair, bowline_resources::Operation)>>,
+    asked: Mutex<BTreeMap<(Pair, Operation), ask::Wish>>,
 }
 
 #[derive(Debug, Default)]

@@ -131,6 +131,9 @@ health: 8001
 {{- if and .createNamespaces (not (regexMatch "[*?[{]" (join " " .namespaces))) -}}
 {{- fail "agent.createNamespaces takes a pattern in agent.namespaces: no right can be granted in a namespace that is not there yet" -}}
 {{- end -}}
+{{- if and (eq .principal.mapping "destination") (eq .principal.mode "autonomous") -}}
+{{- fail "agent.principal.mapping: destination is for managed agents" -}}
+{{- end -}}
 {{- if and .principal.plaintext (eq .principal.auth "mtls") -}}
 {{- fail "agent.principal.plaintext: there are no certificates without TLS: take auth userpass or header" -}}
 {{- end -}}
@@ -162,8 +165,14 @@ health: 8001
 - --tls-client-cert=/etc/bowline/certificate/tls.crt
 - --tls-client-key=/etc/bowline/certificate/tls.key
 {{- end }}
+{{- if eq .mapping "destination" }}
+- --destination-based-mapping
+{{- end }}
 {{- if .websocket }}
 - --enable-websocket
+{{- end }}
+{{- if .compression }}
+- --enable-compression
 {{- end }}
 - --heartbeat-interval={{ .heartbeat }}
 {{- end }}

@@ -41,13 +41,14 @@ impl Kubernetes {
 
     /// Tells the reconciler what is there under a key, and has it look.
     pub(super) fn tell(&self, key: &ObjectKey) {
-        let owner = self.sink.owner_of(key);
-        let own = self.sink.own_uid(key);
-        let held = self.held(&self.known.lock(), key, owner, own);
+        let telling = self.telling.lock();
+        let (owner, wanted) = self.sink.wanted_uid(key);
+        let held = self.held(&self.known.lock(), key, owner, wanted.as_deref());
         match held {
             Some(held) => self.sink.put(held),
             None => self.sink.gone(key),
         }
+        drop(telling);
         self.sink.news(key);
         if owner == Owner::Agent {
             self.intake.lock().keys.insert(key.clone());
@@ -60,15 +61,15 @@ impl Kubernetes {
         known: &Known,
         key: &ObjectKey,
         owner: Owner,
-        own: Option<String>,
+        wanted: Option<&str>,
     ) -> Option<Held> {
         let object = known.there.get(key)?;
         let applied = known.applied.get(key).filter(|a| a.from == owner);
         // What the agent's cluster itself owns is there on its own word; before that word is on the
         // shelf it would look like something that nobody wants.
         let uid = match owner {
-            Owner::Agent => object.metadata.uid.clone().filter(|uid| own.as_ref() == Some(uid))?,
-            Owner::Hub => self.made_from(object, applied.map(|a| a.desired.uid.as_str()))?,
+            Owner::Agent => object.metadata.uid.clone().filter(|uid| wanted == Some(uid))?,
+            Owner::Hub => self.made_from(object, wanted)?,
         };
         let of_this = applied.filter(|a| a.desired.uid == uid);
         let rev = of_this.map_or(0, |a| a.rev);
@@ -83,14 +84,20 @@ impl Kubernetes {
     }
 
     /// The uid of the source of an object that is ours; none if it is not, or is to be taken over.
-    fn made_from(&self, object: &Object, applied: Option<&str>) -> Option<String> {
+    fn made_from(&self, object: &Object, wanted: Option<&str>) -> Option<String> {
         let source = source_uid(object)?;
-        let wanted = applied.is_none_or(|uid| uid == source);
+        (!self.is_written_over(object, wanted)).then(|| source.to_owned())
+    }
+
+    /// Whether an object was made from another source of its name than the one that is wanted, and is to
+    /// be made that as it stands.
+    pub(super) fn is_written_over(&self, object: &Object, wanted: Option<&str>) -> bool {
+        let (Some(source), Some(wanted)) = (source_uid(object), wanted) else { return false };
         let policy = object.metadata.annotations.get(argocd::MISMATCH_POLICY).map(String::as_str);
         let upsert = match policy {
             Some(policy) => policy == "upsert",
             None => self.options.mismatch == Mismatch::Upsert,
         };
-        (wanted || !upsert).then(|| source.to_owned())
+        source != wanted && upsert
     }
 }

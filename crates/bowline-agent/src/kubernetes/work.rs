@@ -225,7 +225,12 @@ impl Kubernetes {
             self.sink.gone(key);
             return Ok(());
         };
-        if self.sink.owner_of(key) == Owner::Agent || source_uid(&there).is_none() {
+        let (owner, wanted) = self.sink.wanted_uid(key);
+        if owner == Owner::Hub && self.is_written_over(&there, wanted.as_deref()) {
+            self.tell(key);
+            return Ok(());
+        }
+        if owner == Owner::Agent || source_uid(&there).is_none() {
             return Err(Failure::Ours(
                 "left alone: it was not made here, so it is not deleted".into(),
             ));

@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use bowline_argocd::{Action, Event, Failure, Outcome, Resource, source_uid, version_of};
 use bowline_drive::{Error, Handle};
-use bowline_resources::argocd::{PRINCIPAL_UID, REFRESH};
+use bowline_resources::argocd::{NAMESPACE_REMAPPED, PRINCIPAL_UID, REFRESH};
 use bowline_resources::{Desired, Mode, Object, ObjectKey, Operation, OperationRequest};
 use bowline_sync::WriteError;
-use bowline_types::{Item, NodeId, Verdict};
+use bowline_types::{Item, Verdict};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tracing::warn;
 
+use super::naming::Naming;
 use super::received::Lacking;
 use crate::shelves::Shelves;
 use crate::world::World;
@@ -30,6 +31,7 @@ pub(super) struct Desk {
     pub(super) handle: Handle,
     pub(super) world: Arc<World>,
     pub(super) mode: Mode,
+    pub(super) naming: Naming,
     /// What the principal was found to lack in this round, with the uids that it was asked for by.
     pub(super) absent: Mutex<BTreeMap<ObjectKey, String>>,
 }
@@ -43,10 +45,16 @@ impl Desk {
         object: &Object,
         event: &Event,
     ) -> Outcome {
-        let key = key_of(&self.shelves.me, resource, &object.metadata.name);
+        let key = match self.naming.key_of(resource, object) {
+            Ok(key) => key,
+            Err(taken) => {
+                warn!(name = object.metadata.name, why = %taken, "an Application is not taken");
+                return Outcome::Refused;
+            }
+        };
         match (self.mode, action) {
             (Mode::Managed, Action::Create | Action::SpecUpdate) => {
-                self.wanted(&key, object, event).await
+                self.wanted(&key, resource, object, event).await
             }
             (Mode::Managed, Action::Delete) => self.unwanted(&key, object).await,
             // Of what this agent owns, a principal says nothing but that it be looked at again.
@@ -62,11 +70,21 @@ impl Desk {
         }
     }
 
-    async fn wanted(&self, key: &ObjectKey, object: &Object, event: &Event) -> Outcome {
-        let Some(desired) = as_wanted(key, object, event.principal_uid.as_deref()) else {
+    async fn wanted(
+        &self,
+        key: &ObjectKey,
+        resource: Resource,
+        object: &Object,
+        event: &Event,
+    ) -> Outcome {
+        let Some(mut desired) = as_wanted(key, object, event.principal_uid.as_deref()) else {
             warn!(%key, "the principal names no uid of what it wants");
             return Outcome::Refused;
         };
+        if self.naming.is_moved(resource, object) {
+            let annotations = &mut desired.object.metadata.annotations;
+            annotations.insert(NAMESPACE_REMAPPED.into(), "true".into());
+        }
         self.absent.lock().remove(key);
         let same = self.world.state().hub.get(key).is_some_and(|had| *had.desired == desired);
         if !same {
@@ -198,15 +216,6 @@ impl Desk {
     }
 }
 
-/// Where something of the dialect is on the shelves, whatever either end calls its namespace: it is
-/// the agent's own.
-pub(super) fn key_of(me: &NodeId, resource: Resource, name: &str) -> ObjectKey {
-    let (api_version, kind) = resource.type_of();
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    let namespace = Some(me.to_string());
-    ObjectKey { group: group.into(), kind: kind.into(), namespace, name: name.into() }
-}
-
 /// An object of the principal as it wants it here, spelled as on the shelf.
 fn as_wanted(key: &ObjectKey, object: &Object, principal: Option<&str>) -> Option<Desired> {
     let uid = object.metadata.uid.clone().filter(|uid| !uid.is_empty())?;
@@ -234,9 +243,12 @@ mod tests {
 
     #[test]
     fn what_a_principal_wants_is_spelled_as_on_the_shelf() {
-        let me = NodeId::new("a1").unwrap();
-        let key = key_of(&me, Resource::Application, "web");
-        assert_eq!(key.to_string(), "argoproj.io/Application/a1/web");
+        let key = ObjectKey {
+            group: "argoproj.io".into(),
+            kind: "Application".into(),
+            namespace: Some("a1".into()),
+            name: "web".into(),
+        };
         let app = Object::from_value(json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
             "metadata": {

@@ -133,7 +133,10 @@ impl Dial {
             PrincipalTransport::Http2 => Transport::Http2,
             PrincipalTransport::WebSocket => Transport::WebSocket,
         };
-        let call = ForeignCall::connect(self.dialer(transport)?, transport).await?;
+        let mut call = ForeignCall::connect(self.dialer(transport)?, transport).await?;
+        if self.options.compression {
+            call = call.compressed();
+        }
         // A principal takes no agent but those of its own version.
         let version = call.version().await?;
         let bare = version.strip_prefix(VERSION_PREFIX).unwrap_or(&version).to_owned();

@@ -37,9 +37,6 @@ impl Guest {
         let dir = AgentDir::open(&root)
             .map_err(|source| Error::Identity { path: root.clone(), source })?;
         let namespace = options.kubernetes.as_ref().ok_or(Error::NoCluster)?.namespace.clone();
-        if principal.compression {
-            warn!("nothing is compressed yet, though it was asked for");
-        }
         let dial = Dial { options: principal.clone(), proxy: options.proxy.clone(), namespace };
         let name = match known(&root, principal) {
             Some(name) => name,

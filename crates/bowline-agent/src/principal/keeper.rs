@@ -14,6 +14,7 @@ use tracing::{info, warn};
 use super::desk::Desk;
 use super::dial::Error;
 use super::guest::Guest;
+use super::naming::Naming;
 use super::session::Session;
 use crate::clock::wall;
 use crate::shelves::Shelves;
@@ -39,7 +40,7 @@ impl Keeper {
             () = self.surveyed() => {}
             () = stop.cancelled() => return,
         }
-        let mut session = self.session();
+        let mut kept = None;
         let mut backoff = Backoff::new(WAITS.0, WAITS.1, rand::random::<f64>);
         for number in 1.. {
             let opened = tokio::select! {
@@ -47,8 +48,10 @@ impl Keeper {
                 () = stop.cancelled() => return,
             };
             match opened {
-                Ok(link) => {
-                    let heard = self.serve(&mut session, link, LinkId(number), stop.clone()).await;
+                Ok((link, naming)) => {
+                    let known = kept.take().filter(|session: &Session| session.goes_by(&naming));
+                    let session = kept.insert(known.unwrap_or_else(|| self.session(naming)));
+                    let heard = self.serve(session, link, LinkId(number), stop.clone()).await;
                     if heard {
                         backoff.reset();
                     }
@@ -67,16 +70,17 @@ impl Keeper {
         }
     }
 
-    fn session(&self) -> Session {
+    fn session(&self, naming: Naming) -> Session {
         let options = &self.guest.dial.options;
         let desk = Desk {
             shelves: self.shelves.clone(),
             handle: self.handle.clone(),
             world: self.world.clone(),
             mode: options.mode,
+            naming,
             absent: Mutex::default(),
         };
-        Session::new(desk, &self.guest.dial.namespace, options.heartbeat)
+        Session::new(desk, options.heartbeat)
     }
 
     /// Waits until all that is on the cluster is known: what is not known yet would look like what
@@ -87,9 +91,11 @@ impl Keeper {
         let _ended = surveyed.wait_for(|surveyed| *surveyed).await;
     }
 
-    async fn open(&self) -> Result<ForeignLink, Error> {
+    /// A stream, and what the two ends call things.
+    async fn open(&self) -> Result<(ForeignLink, Naming), Error> {
         let (link, admitted) = self.guest.dial.open().await?;
-        let mode = self.guest.dial.options.mode;
+        let (home, options) = (&self.guest.dial.namespace, &self.guest.dial.options);
+        let mode = options.mode;
         if (&admitted.name, admitted.mode) != (&self.guest.name, mode) {
             let found = format!("{} ({})", admitted.name, admitted.mode);
             let wanted = format!("{} ({mode})", self.guest.name);
@@ -97,7 +103,8 @@ impl Keeper {
         }
         info!(principal = %link.facts.remote, version = admitted.version,
             namespace = admitted.namespace, "the line to the principal is up");
-        Ok(link)
+        let naming = Naming::new(admitted.name, home, options.mapping, &admitted.namespace);
+        Ok((link, naming))
     }
 
     /// Serves a stream to its end; whether the principal said anything on it.

@@ -23,9 +23,12 @@ pub struct PrincipalOptions {
     pub mode: Mode,
     /// Exceptions from that, by namespace and kind.
     pub rules: Vec<Rule>,
+    /// How the principal tells whose an Application is. Only a managed agent may say
+    /// [`PrincipalMapping::Destination`].
+    pub mapping: PrincipalMapping,
     /// What carries the calls.
     pub transport: PrincipalTransport,
-    /// Whether what is sent is compressed.
+    /// Whether what is sent is compressed with gzip; what comes may be then, too.
     pub compression: bool,
     /// How often to say that the agent is there, for the sake of boxes that cut what is idle; none:
     /// never.
@@ -44,6 +47,7 @@ impl PrincipalOptions {
             line,
             mode: Mode::Managed,
             rules: vec![],
+            mapping: PrincipalMapping::Namespace,
             transport: PrincipalTransport::Http2,
             compression: false,
             heartbeat: None,
@@ -152,6 +156,17 @@ impl Pem {
             Self::Followed(text) => Ok(text.borrow().clone()),
         }
     }
+}
+
+/// How a principal tells whose an Application is: it must be told the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PrincipalMapping {
+    /// By its namespace; here it is in the agent's own.
+    #[default]
+    Namespace,
+    /// By the name of its destination; here it is in the namespace that it has there, or in the
+    /// agent's own if it is in the principal's own there.
+    Destination,
 }
 
 /// What carries the calls.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bowline_argocd::{
-    Apps, End, Event, Inbox, Need, Outbox, Outcome, Place, Resync, Subject, Taken, Task, Work, uuid,
+    End, Event, Inbox, Need, Outbox, Outcome, Place, Resync, Subject, Taken, Task, Work, uuid,
 };
 use bowline_types::{Mono, Now};
 use bowline_wire::{CloudEvent, ForeignLink};
@@ -23,6 +23,7 @@ use tracing::warn;
 
 use super::desk::Desk;
 use super::live;
+use super::naming::Naming;
 use super::speech::Sums;
 use super::told::Told;
 use crate::clock::wall;
@@ -51,7 +52,6 @@ type Working = FuturesUnordered<BoxFuture<'static, (Work, Outcome)>>;
 /// The agent's end of the dialect.
 pub(super) struct Session {
     desk: Arc<Desk>,
-    home: String,
     heartbeat: Option<Duration>,
     outbox: Outbox,
     inbox: Inbox,
@@ -71,15 +71,14 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(desk: Desk, home: &str, heartbeat: Option<Duration>) -> Self {
-        let (mode, me) = (desk.mode, desk.shelves.me.clone());
+    pub(super) fn new(desk: Desk, heartbeat: Option<Duration>) -> Self {
+        let (mode, naming) = (desk.mode, &desk.naming);
         let now = Instant::now();
         Self {
-            resync: Resync::new(End::Agent, mode, me.as_str(), home, Apps::In(home.to_owned())),
+            resync: Resync::new(End::Agent, mode, naming.me.as_str(), naming.home(), naming.apps()),
             outbox: Outbox::new(rand::random()),
             inbox: Inbox::new(End::Agent, mode),
             desk: Arc::new(desk),
-            home: home.to_owned(),
             heartbeat,
             later: VecDeque::new(),
             lacked: 0,
@@ -90,6 +89,11 @@ impl Session {
             heard: now,
             settles: None,
         }
+    }
+
+    /// Whether it goes by these names.
+    pub(super) fn goes_by(&self, naming: &Naming) -> bool {
+        self.desk.naming == *naming
     }
 
     /// Serves one stream until it ends or is told to.
@@ -185,7 +189,7 @@ impl Session {
         let (now, room) = (self.now(), link.room().min(free));
         let events = {
             let state = self.desk.world.state();
-            let mut speech = speech(&self.desk, &self.home, &state, &mut self.sums);
+            let mut speech = speech(&self.desk, &state, &mut self.sums);
             self.outbox.poll(now, room, &mut rand::random::<f64>, &mut speech)
         };
         for mut event in events {

@@ -8,11 +8,11 @@ use bowline_argocd::{
     Draft, Held, Ids, Inventory, Need, Place, Render, Resource, Subject, Trace, resource_id, uuid,
     word,
 };
-use bowline_resources::argocd::{GPG_KEYS, GROUP, SOURCE_UID, app};
+use bowline_resources::argocd::{SOURCE_UID, app};
 use bowline_resources::{Desired, Mode, Object, ObjectKey, Observed, Owner};
-use bowline_types::{NodeId, Rev};
+use bowline_types::Rev;
 
-use super::desk::key_of;
+use super::naming::Naming;
 use crate::world::{State, Wanted};
 
 /// Checksums that were worked out before, by place and rev.
@@ -20,10 +20,8 @@ pub(super) type Sums = BTreeMap<Place, (Rev, Option<Sum>)>;
 
 /// This agent's things, as the dialect names them.
 pub(super) struct Speech<'a> {
-    pub(super) me: &'a NodeId,
+    pub(super) naming: &'a Naming,
     pub(super) mode: Mode,
-    /// The agent's own namespace on its cluster.
-    pub(super) home: &'a str,
     pub(super) state: &'a State,
     pub(super) sums: &'a mut Sums,
 }
@@ -31,7 +29,7 @@ pub(super) struct Speech<'a> {
 impl Speech<'_> {
     /// Where an object of the shelves is, in the words of the dialect; none if it has none.
     pub(super) fn place(&self, key: &ObjectKey) -> Option<Place> {
-        place(self.me, self.home, key).filter(|place| match self.mode {
+        self.naming.place(key).filter(|place| match self.mode {
             Mode::Managed => true,
             // The rest of an autonomous agent's things is its own business.
             Mode::Autonomous => {
@@ -41,10 +39,10 @@ impl Speech<'_> {
     }
 
     fn key(&self, place: &Place) -> ObjectKey {
-        key_of(self.me, place.resource, &place.name)
+        self.naming.key(place)
     }
 
-    fn wanted(&self, place: &Place) -> Option<&Wanted> {
+    pub(super) fn wanted(&self, place: &Place) -> Option<&Wanted> {
         self.state.by(self.mode.owner()).get(&self.key(place))
     }
 
@@ -132,19 +130,6 @@ impl Render for Speech<'_> {
 
 fn draft(ids: Ids, payload: bytes::Bytes) -> Draft {
     Draft { ids, payload, principal_uid: None, trace: Trace::default() }
-}
-
-/// Where an object of the shelves is, in the words of the dialect; none if it has none.
-fn place(me: &NodeId, home: &str, key: &ObjectKey) -> Option<Place> {
-    let resource = match (key.group.as_str(), key.kind.as_str()) {
-        (GROUP, "Application") => Resource::Application,
-        (GROUP, "AppProject") => Resource::AppProject,
-        ("", "Secret") => Resource::Repository,
-        ("", "ConfigMap") if key.name == GPG_KEYS => Resource::GpgKey,
-        _ => return None,
-    };
-    let own = key.namespace.as_deref() == Some(me.as_str());
-    own.then(|| Place::new(resource, home, key.name.clone()))
 }
 
 /// A managed Application, of which a principal reads names and status.

@@ -56,6 +56,11 @@ impl Users {
         hash.is_some() && matches
     }
 
+    /// Whether there is an agent of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.hashes.contains_key(name)
+    }
+
     /// How many agents there are.
     pub fn len(&self) -> usize {
         self.hashes.len()

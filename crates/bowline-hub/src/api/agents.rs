@@ -22,6 +22,7 @@ use super::openapi::Doc;
 use super::{Routes, change, json};
 use crate::audit::Deed;
 use crate::clock;
+use crate::dialect;
 use crate::problem::{Code, Fault};
 use crate::state::State;
 use crate::views::roster::Listed;
@@ -197,12 +198,22 @@ async fn mode(
             return Err(Code::Invalid.because(why).hint(hint));
         }
     }
-    let entry = entry.begin_change(asked.mode).unwrap_or(entry);
+    let native = entry.speaks.is_native();
+    let entry = match entry.begin_change(asked.mode) {
+        None => entry,
+        Some(changing) if native => changing,
+        Some(_) if entry.mode == asked.mode => RosterEntry { changing: None, ..entry },
+        Some(_) => dialect::turned(&state, entry, asked.mode).await?,
+    };
     if entry == *listed.entry {
         return Ok(json(StatusCode::OK, &view(&state, &listed).await?));
     }
     let deed = Deed { detail: asked.mode.to_string(), ..deed(&caller, "agent.mode", &name) };
     let listed = enlist(&state, deed, entry, Some(listed.rev)).await?;
+    if !native {
+        // Whoever was let in before the roster said so.
+        state.cut(&listed.entry.name, &dialect::told(asked.mode));
+    }
     Ok(json(StatusCode::OK, &view(&state, &listed).await?))
 }
 

@@ -49,9 +49,10 @@ impl Dialect {
         let client = Client { name, mode };
         let now = clock::now();
         let failed = |e: bowline_argocd::claims::KeyError| no(e);
+        let signer = self.keys.signer();
         Ok(AuthResponse {
-            access_token: self.signer.access(&client, &fresh(), now).map_err(failed)?,
-            refresh_token: self.signer.refresh(&client, &fresh(), now).map_err(failed)?,
+            access_token: signer.access(&client, &fresh(), now).map_err(failed)?,
+            refresh_token: signer.refresh(&client, &fresh(), now).map_err(failed)?,
             // A Go agent wants its own version back, and its hub's is not its business.
             version: request.version.clone(),
             namespace: self.options.namespace.clone(),
@@ -75,7 +76,7 @@ impl Dialect {
             Method::UserPass { .. } => {
                 let given = |key| request.credentials.get(key).map_or("", String::as_str);
                 let (name, secret) = (given(CLIENT_ID), given(CLIENT_SECRET));
-                let known = self.users.check(name, secret);
+                let known = self.keys.users().check(name, secret);
                 known.then(|| name.to_owned()).ok_or_else(|| no("unknown name or wrong secret"))
             }
             // Anybody could set it where no mesh stands in front of us.
@@ -179,10 +180,21 @@ impl Dialect {
             return Err(no(format!("{name} has been revoked")));
         }
         if entry.mode != mode {
+            let had = entry.mode;
+            let change = match entry.speaks {
+                Speaks::ArgocdAgent => format!("`bowline agents mode {name} {mode}`"),
+                // Nobody of this name has been here, or one of our own, who hands over.
+                Speaks::Native => format!(
+                    "`bowline agents remove {name}` and `bowline agents create {name} --mode {mode}`"
+                ),
+            };
             return Err(no(format!(
-                "{name} says that it is {mode}, the roster says {}",
-                entry.mode
+                "{name} says that it is {mode}, the roster says {had}: start it with --agent-mode \
+                 {had}, or change the roster with {change}"
             )));
+        }
+        if !self.keys.knows(name) {
+            return Err(no(format!("{name} is not in the file of names and secrets any more")));
         }
         Ok(node)
     }
@@ -196,9 +208,10 @@ impl Dialect {
         token: &str,
     ) -> Result<AuthResponse, Refusal> {
         let (one, two) = (fresh(), fresh());
-        let renewed = self.signer.renew(token, [&one, &two], clock::now()).map_err(no)?;
+        let renewed = self.keys.signer().renew(token, [&one, &two], clock::now()).map_err(no)?;
         self.check_certificate(state, peer, line, &renewed.client.name)?;
-        self.check_roster(state, &renewed.client.name, renewed.client.mode)?;
+        let agent = self.check_roster(state, &renewed.client.name, renewed.client.mode)?;
+        tracing::debug!(%agent, "a token is renewed");
         Ok(AuthResponse {
             access_token: renewed.access,
             refresh_token: renewed.refresh.unwrap_or_default(),
@@ -211,7 +224,7 @@ impl Dialect {
     pub(crate) fn subscriber(&self, state: &State, visit: &Visit<'_>) -> Result<NodeId, Refusal> {
         self.check_transport(visit)?;
         let token = visit.call.token.as_deref().ok_or_else(|| no("no access token"))?;
-        let client = self.signer.check_access(token, clock::now()).map_err(no)?;
+        let client = self.keys.signer().check_access(token, clock::now()).map_err(no)?;
         let shown = self.check_certificate(state, visit.peer, visit.line, &client.name)?;
         let node = self.check_roster(state, &client.name, client.mode)?;
         state.foreign.note_shown(&node, shown);

@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bowline_argocd::auth;
-use bowline_argocd::claims::KeyError;
+use bowline_argocd::claims::{ACCESS_SECONDS, KeyError};
 use bowline_identity::files;
 
 /// The ConfigMap that names certificates which no longer count.
@@ -19,6 +20,8 @@ pub struct DialectOptions {
     pub namespace: String,
     /// What signs their tokens.
     pub key: TokenKey,
+    /// How long an access token is good; agents renew it by themselves.
+    pub token_life: Duration,
     /// A port without TLS, for a mesh that has its own or a lab; `header` needs it, `mtls` excludes it.
     pub plaintext: Option<SocketAddr>,
     /// Whether they may come by WebSocket.
@@ -39,6 +42,7 @@ impl DialectOptions {
             auth: auth.into(),
             namespace: "argocd".into(),
             key: TokenKey::default(),
+            token_life: Duration::from_secs(ACCESS_SECONDS),
             plaintext: None,
             websocket: true,
             certificate: CertificateRule::default(),

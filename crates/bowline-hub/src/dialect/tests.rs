@@ -1,9 +1,11 @@
 //! What the ports say to agents of argocd-agent that prove the wrong thing, or nothing.
 
+mod hostile;
+
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
-use bowline_argocd::claims::Client;
+use bowline_argocd::claims::{Client, Signer};
 use bowline_identity::NodeKey;
 use bowline_resources::{Mode, RosterEntry};
 use bowline_wire::{Admission as _, AuthRequest, Call, Peer, Transport};
@@ -97,8 +99,54 @@ async fn a_refresh_token_gives_an_access_token_and_no_other_token_does() {
     assert!(desk.refresh(&one, given.access_token).await.is_err(), "that is for access");
     let client = Client { name: "a1".into(), mode: Mode::Managed };
     let past = bowline_types::Wall(clock::now().0 - 2 * 86_400_000);
-    let old = stage.dialect().signer.refresh(&client, "x", past).unwrap();
+    let old = stage.dialect().keys.signer().refresh(&client, "x", past).unwrap();
     assert!(desk.refresh(&one, old).await.is_err(), "its time is up");
+    stage.hub.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_another_key_the_tokens_of_the_former_count_no_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("jwt.key");
+    let write = |text: &str| std::fs::write(&file, text).unwrap();
+    write(&Signer::generate_pem().unwrap());
+    let key = TokenKey::File(file.clone());
+    let stage = Stage::new(DialectOptions { key, ..DialectOptions::new(MTLS) }).await;
+    let (desk, one, keys) = (stage.desk(), stage.peer("a1"), &stage.dialect().keys);
+    let enter = async || desk.authenticate(&one, &Call::default(), request("mtls")).await.unwrap();
+    let old = enter().await;
+    write("no key");
+    assert!(keys.look(None).await.is_err());
+    assert!(desk.subscribe(&one, &with_token(&old.access_token)).await.is_ok(), "it stays in use");
+    write(&Signer::generate_pem().unwrap());
+    keys.look(None).await.unwrap();
+    let refused = desk.subscribe(&one, &with_token(&old.access_token)).await.unwrap_err();
+    assert!(refused.message.contains("not issued here"), "{refused}");
+    assert!(desk.refresh(&one, old.refresh_token).await.is_err());
+    let new = enter().await;
+    assert!(desk.subscribe(&one, &with_token(&new.access_token)).await.is_ok());
+    stage.hub.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_no_longer_in_the_file_of_secrets_gets_no_new_token_for_an_old_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("users");
+    let line = "a1:$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW\n";
+    std::fs::write(&file, line).unwrap();
+    let options = DialectOptions::new(format!("userpass:{}", file.display()));
+    let stage = Stage::new(options).await;
+    let (desk, keys) = (stage.desk(), &stage.dialect().keys);
+    let mut login = request("userpass");
+    login.credentials =
+        BTreeMap::from([("clientid".into(), "a1".into()), ("clientsecret".into(), "U*U".into())]);
+    let given = desk.authenticate(&nobody(), &Call::default(), login.clone()).await.unwrap();
+    std::fs::write(&file, "# nobody\n").unwrap();
+    keys.look(None).await.unwrap();
+    let refused = desk.refresh(&nobody(), given.refresh_token).await.unwrap_err();
+    assert!(refused.message.contains("not in the file"), "{refused}");
+    assert!(desk.subscribe(&nobody(), &with_token(&given.access_token)).await.is_err());
+    assert!(desk.authenticate(&nobody(), &Call::default(), login).await.is_err());
     stage.hub.drain().await;
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bowline_kube::{Apply, Delete, Error, Propagation, Scope};
+use bowline_kube::{Apply, Delete, Error, Propagation, Scope, Watch};
 use bowline_resources::Object;
 use bowline_resources::argocd::{AGENT_NAME, SECRET_TYPE};
 use bowline_types::NodeId;
@@ -78,7 +78,10 @@ impl Plane {
             return Ok(());
         }
         let server = format!("https://{}?agentName={agent}", how.proxy);
-        if there.as_ref().is_some_and(|there| says(there, "server") == Some(server.clone())) {
+        let is_right = |there: &Object| {
+            says(there, "server").as_ref() == Some(&server) && !is_stale(state, there)
+        };
+        if there.as_ref().is_some_and(is_right) {
             return Ok(());
         }
         let config = self.credentials(state, agent, how).await?;
@@ -152,6 +155,18 @@ impl Plane {
         self.cluster.delete(&kind, namespace, &name, how).await.map(drop).map_err(text)
     }
 
+    /// The key of tokens is another: what bears a token needs a new one.
+    pub(crate) fn resign(&self) {
+        self.inbox.everything();
+    }
+
+    /// Follows the Secrets of Argo CD's namespace.
+    pub(crate) async fn secrets(&self) -> Result<Watch, Error> {
+        let kind = self.cluster.kind("", "Secret").await?;
+        let scope = Scope::Namespaces(vec![self.options.namespace.clone()]);
+        Ok(self.cluster.watch(&kind, scope, None))
+    }
+
     /// A text in a Secret of Argo CD's namespace.
     pub(crate) async fn secret_text(
         &self,
@@ -178,13 +193,22 @@ fn is_ours(secret: &Object) -> bool {
     secret.metadata.annotations.contains_key(MADE)
 }
 
+/// Whether a Secret bears a token of a key that is no longer ours.
+fn is_stale(state: &State, secret: &Object) -> bool {
+    let config = says(secret, "config").and_then(|text| serde_json::from_str::<Value>(&text).ok());
+    let token = config.as_ref().and_then(|config| config.get("bearerToken")?.as_str());
+    let dialect = state.dialect.as_ref();
+    token.zip(dialect).is_some_and(|(token, dialect)| !dialect.is_proxy_token(token))
+}
+
 /// A value of a Secret, if it is text.
 pub(super) fn says(secret: &Object, field: &str) -> Option<String> {
     let coded = secret.rest.get("data")?.get(field).and_then(Value::as_str)?;
     String::from_utf8(STANDARD.decode(coded).ok()?).ok()
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
+/// An error and all that caused it.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {}", chain(source)),
         None => error.to_string(),

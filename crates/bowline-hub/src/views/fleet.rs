@@ -199,6 +199,15 @@ impl Fleet {
         drop_empty(&mut fleet, agent);
     }
 
+    /// Nothing that an agent wanted for itself counts any more.
+    pub(crate) fn forget_own(&self, agent: &NodeId) {
+        let mut fleet = self.0.write();
+        if let Some(objects) = fleet.get_mut(agent) {
+            objects.agent.clear();
+        }
+        drop_empty(&mut fleet, agent);
+    }
+
     /// Takes changes of `desired@agent`; says which deleted objects are gone by the agent's word.
     pub(crate) fn hub_changed(&self, agent: &NodeId, changes: &[Change]) -> Vec<Key> {
         let mut fleet = self.0.write();

@@ -10,6 +10,7 @@ use bowline_types::NodeId;
 use futures_util::Stream;
 use tokio::sync::{mpsc, oneshot};
 use tonic::Request;
+use tonic::codec::CompressionEncoding;
 
 use super::connect::{self, Connected};
 use super::{DialerOptions, ascii, timed};
@@ -25,6 +26,16 @@ use crate::{
 };
 
 type Outbound = mpsc::Sender<CloudEvent>;
+
+/// A client that compresses, if it is to. The clients have these methods, and no trait for them.
+macro_rules! packed {
+    ($client:ident, $packing:expr) => {
+        match $packing {
+            Some(how) => $client.send_compressed(how).accept_compressed(how),
+            None => $client,
+        }
+    };
+}
 
 /// What goes out. A type of its own, since without a name the compiler does not see that a call with
 /// it is `Send`.
@@ -45,6 +56,7 @@ pub struct ForeignCall {
     addr: String,
     connected: Connected,
     transport: Transport,
+    packing: Option<CompressionEncoding>,
 }
 
 impl ForeignCall {
@@ -53,13 +65,18 @@ impl ForeignCall {
     pub async fn connect(options: DialerOptions, transport: Transport) -> Result<Self, Error> {
         let addr = options.hubs.first().cloned().unwrap_or_default();
         let connected = connect::connect(&options, &addr, transport).await?;
-        Ok(Self { options, addr, connected, transport })
+        Ok(Self { options, addr, connected, transport, packing: None })
+    }
+
+    /// The same with what is sent compressed with gzip, and what comes if the server does so too.
+    pub fn compressed(self) -> Self {
+        Self { packing: Some(CompressionEncoding::Gzip), ..self }
     }
 
     /// The server's version, as it says.
     pub async fn version(&self) -> Result<String, Error> {
-        let mut client =
-            VersionClient::with_origin(self.connected.service(), self.connected.origin());
+        let client = VersionClient::with_origin(self.connected.service(), self.connected.origin());
+        let mut client = packed!(client, self.packing);
         let answer = self.timed(client.version(versionapi::VersionRequest {})).await?;
         Ok(answer.into_inner().version)
     }
@@ -73,8 +90,9 @@ impl ForeignCall {
             version: auth.version,
             agent_namespace: auth.namespace,
         };
-        let mut client =
+        let client =
             AuthenticationClient::with_origin(self.connected.service(), self.connected.origin());
+        let mut client = packed!(client, self.packing);
         let answer = self.timed(client.authenticate(request)).await?;
         Ok(response(answer.into_inner()))
     }
@@ -82,8 +100,9 @@ impl ForeignCall {
     /// Gets a new access token for a refresh token.
     pub async fn refresh(&self, refresh_token: String) -> Result<AuthResponse, Error> {
         let request = authapi::RefreshTokenRequest { refresh_token };
-        let mut client =
+        let client =
             AuthenticationClient::with_origin(self.connected.service(), self.connected.origin());
+        let mut client = packed!(client, self.packing);
         let answer = self.timed(client.refresh_token(request)).await?;
         Ok(response(answer.into_inner()))
     }
@@ -95,7 +114,8 @@ impl ForeignCall {
         let (outbound, request) = self.events(&core, token)?;
         let client =
             EventStreamClient::with_origin(self.connected.service(), self.connected.origin());
-        let mut client = client.max_decoding_message_size(self.options.limits.message);
+        let client = client.max_decoding_message_size(self.options.limits.message);
+        let mut client = packed!(client, self.packing);
         let facts = LinkFacts {
             remote: self.connected.remote(),
             transport: self.transport,

@@ -180,6 +180,7 @@ fn principal_of(meaning: &dropin::Agent, line: PrincipalLine) -> Outcome<Princip
     options.credentials = compat::credentials(&meaning.creds)?;
     options.mode = meaning.mode;
     options.compression = meaning.compression;
+    options.mapping = compat::mapping(meaning.by_destination, meaning.mode)?;
     options.heartbeat = meaning.heartbeat;
     options.keepalive = meaning.keepalive;
     if meaning.websocket {

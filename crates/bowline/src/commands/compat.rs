@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use bowline_agent::{
-    ClientCertificate, Pem, PrincipalCredentials, PrincipalLine, PrincipalOptions, PrincipalRoots,
-    PrincipalTransport, Versions,
+    ClientCertificate, Pem, PrincipalCredentials, PrincipalLine, PrincipalMapping,
+    PrincipalOptions, PrincipalRoots, PrincipalTransport, Versions,
 };
 use bowline_resources::Mode;
 use clap::Args;
@@ -47,6 +47,9 @@ pub(super) struct Compat {
     /// Compress what is sent
     #[arg(long)]
     enable_compression: bool,
+    /// Applications keep the namespaces that they have at the principal; it must be told the same
+    #[arg(long)]
+    destination_based_mapping: bool,
     /// How often to say that this is there; 0s: never
     #[arg(long, value_name = "TIME", default_value = "0s")]
     heartbeat_interval: Span,
@@ -71,6 +74,7 @@ impl Compat {
             options.transport = PrincipalTransport::WebSocket;
         }
         options.compression = self.enable_compression;
+        options.mapping = mapping(self.destination_based_mapping, self.agent_mode)?;
         options.heartbeat = Some(self.heartbeat_interval.0).filter(|every| !every.is_zero());
         Ok(Some(options))
     }
@@ -101,6 +105,18 @@ pub(super) fn address(host: &str, port: u16) -> String {
     match host.contains(':') && !host.starts_with('[') {
         true => format!("[{host}]:{port}"),
         false => format!("{host}:{port}"),
+    }
+}
+
+/// What `--destination-based-mapping` says.
+pub(super) fn mapping(by_destination: bool, mode: Mode) -> Outcome<PrincipalMapping> {
+    match (by_destination, mode) {
+        (false, _) => Ok(PrincipalMapping::Namespace),
+        (true, Mode::Managed) => Ok(PrincipalMapping::Destination),
+        (true, Mode::Autonomous) => {
+            let what = "--destination-based-mapping is for managed agents";
+            Err(Failure::usage(what).hint("leave it out, or say --agent-mode managed"))
+        }
     }
 }
 

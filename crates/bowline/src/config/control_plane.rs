@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::clusters::{Reach, access, kinds, selector};
 use super::roles::Listen;
+use crate::quantity::Span;
 
 /// How an Application finds its agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +108,8 @@ pub struct GoAgents {
     pub key: Option<PathBuf>,
     /// A Secret with that key, in Argo CD's namespace, under `jwt.key`.
     pub key_secret: Option<String>,
+    /// How long an access token is good.
+    pub token_life: Span,
     /// A port without TLS, for a mesh or a lab.
     pub plaintext: Listen,
     /// Whether they may come by WebSocket.
@@ -126,6 +129,7 @@ impl Default for GoAgents {
             auth: None,
             key: None,
             key_secret: None,
+            token_life: Span(usual.token_life),
             plaintext: Listen::Off,
             websocket: usual.websocket,
             certificate: Certificate::default(),
@@ -176,6 +180,7 @@ impl GoAgents {
         Ok(Some(DialectOptions {
             namespace: namespace.to_owned(),
             key,
+            token_life: self.token_life.0,
             plaintext: self.plaintext.address(),
             websocket: self.websocket,
             certificate: match self.certificate {

@@ -25,6 +25,7 @@ pub(crate) struct Agent {
     pub(crate) line: Line,
     pub(crate) websocket: bool,
     pub(crate) compression: bool,
+    pub(crate) by_destination: bool,
     pub(crate) heartbeat: Option<Duration>,
     pub(crate) keepalive: Option<Duration>,
     /// How its cluster is reached, where the Secrets are.
@@ -79,6 +80,7 @@ impl Agent {
             line: Line::of(given)?,
             websocket: given.is_on("enable-websocket"),
             compression: given.is_on("enable-compression"),
+            by_destination: given.is_on("destination-based-mapping"),
             heartbeat: every("heartbeat-interval"),
             keepalive: every("keep-alive-ping-interval"),
             access,

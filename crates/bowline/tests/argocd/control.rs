@@ -20,6 +20,14 @@ const SECRET: (&str, &str) =
 pub(crate) enum Auth {
     Mtls,
     UserPass,
+    /// By name and secret, over lines without TLS.
+    Plaintext,
+}
+
+impl Auth {
+    fn is_plaintext(self) -> bool {
+        matches!(self, Self::Plaintext)
+    }
 }
 
 /// A principal, and the control plane that it is on.
@@ -38,6 +46,11 @@ pub(crate) struct Control {
 impl Control {
     /// A principal that runs and knows agents of these names.
     pub(crate) fn new(auth: Auth, agents: &[&str]) -> Self {
+        Self::with(auth, agents, &[])
+    }
+
+    /// The same, with more flags of the principal.
+    pub(crate) fn with(auth: Auth, agents: &[&str], more: &[&str]) -> Self {
         let plane = Cluster::new(&bowline_testbed::clusters(3).kubeconfigs[0]);
         let argocd = bowline_testbed::namespace("go-cp");
         let names: Vec<_> = agents.iter().map(|agent| format!("{argocd}-{agent}")).collect();
@@ -57,7 +70,7 @@ impl Control {
         std::fs::write(dir.path().join("users"), users).unwrap();
         let port = free_port();
         let args = principal_args(&plane, &argocd, auth, &port, dir.path());
-        let args: Vec<_> = args.iter().map(String::as_str).collect();
+        let args: Vec<_> = args.iter().map(String::as_str).chain(more.iter().copied()).collect();
         let mut litter = Litter(vec![]);
         set_the_stage(&plane, &argocd, &names, &mut litter);
         let principal = Process::started(&args, dir.path().join("principal.log"));
@@ -71,6 +84,24 @@ impl Control {
         other
     }
 
+    /// A namespace of a cluster that goes when the test is over, made if it is to be there.
+    pub(crate) fn lend(&mut self, cluster: &Cluster, namespace: &str) {
+        cluster.namespace(namespace);
+        self.clean(cluster, namespace);
+    }
+
+    /// A namespace of a cluster that somebody makes in the course of the test.
+    pub(crate) fn clean(&mut self, cluster: &Cluster, namespace: &str) {
+        self.litter.0.push((cluster.clone(), namespace.to_owned()));
+    }
+
+    /// Settings as a file of this stage.
+    pub(crate) fn settings(&self, settings: &Value) -> String {
+        let file = self.dir.path().join("agent.yaml");
+        std::fs::write(&file, settings.to_string()).unwrap();
+        file.to_str().unwrap().to_owned()
+    }
+
     /// A Bowline agent of one of the names that the principal knows.
     pub(crate) fn agent(&self, agent: &str, mode: &str, more: &[&str]) -> Member {
         let name = format!("{}-{agent}", self.argocd);
@@ -82,7 +113,9 @@ impl Control {
         let file = |file: &str| self.dir.path().join(file).to_str().unwrap().to_owned();
         let creds = match self.auth {
             Auth::Mtls => "mtls:any".to_owned(),
-            Auth::UserPass => format!("userpass:{}", file(&format!("{name}.creds"))),
+            Auth::UserPass | Auth::Plaintext => {
+                format!("userpass:{}", file(&format!("{name}.creds")))
+            }
         };
         let data = self.dir.path().join(&name);
         let flags = [
@@ -102,12 +135,6 @@ impl Control {
             "127.0.0.1",
             "--server-port",
             &line.port.to_string(),
-            "--root-ca-path",
-            &file("ca.crt"),
-            "--tls-client-cert",
-            &file(&format!("{name}.crt")),
-            "--tls-client-key",
-            &file(&format!("{name}.key")),
             "--api",
             "127.0.0.1:0",
             "--metrics",
@@ -115,7 +142,17 @@ impl Control {
             "--health",
             "off",
         ];
-        let flags = flags.iter().chain(more).map(|flag| (*flag).to_owned()).collect();
+        let (crt, key) = (file(&format!("{name}.crt")), file(&format!("{name}.key")));
+        let tls = [
+            "--root-ca-path",
+            &file("ca.crt"),
+            "--tls-client-cert",
+            &crt,
+            "--tls-client-key",
+            &key,
+        ];
+        let tls = if self.auth.is_plaintext() { &["--insecure-plaintext"][..] } else { &tls };
+        let flags = flags.iter().chain(tls).chain(more).map(|flag| (*flag).to_owned()).collect();
         let log = self.dir.path().join(format!("{name}.log"));
         let litter = Litter(vec![(site.clone(), home.clone())]);
         let mode = mode.to_owned();
@@ -169,9 +206,10 @@ fn principal_args(
     dir: &std::path::Path,
 ) -> Vec<String> {
     let file = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+    let is_plaintext = auth.is_plaintext();
     let auth = match auth {
         Auth::Mtls => "mtls:CN=([^,]+)".to_owned(),
-        Auth::UserPass => format!("userpass:{}", file("users")),
+        Auth::UserPass | Auth::Plaintext => format!("userpass:{}", file("users")),
     };
     let pattern = format!("{argocd}-*");
     let args = [
@@ -189,12 +227,6 @@ fn principal_args(
         "--namespace-create-enable",
         "--auth",
         &auth,
-        "--tls-cert",
-        &file("principal.crt"),
-        "--tls-key",
-        &file("principal.key"),
-        "--root-ca-path",
-        &file("ca.crt"),
         "--insecure-jwt-generate",
         "--enable-websocket",
         "--enable-resource-proxy=false",
@@ -206,7 +238,10 @@ fn principal_args(
         "--healthz-port",
         &free_port(),
     ];
-    args.map(str::to_owned).to_vec()
+    let (crt, key, ca) = (file("principal.crt"), file("principal.key"), file("ca.crt"));
+    let tls = ["--tls-cert", &crt, "--tls-key", &key, "--root-ca-path", &ca];
+    let tls = if is_plaintext { &["--insecure-plaintext"][..] } else { &tls };
+    args.iter().chain(tls).map(|arg| (*arg).to_owned()).collect()
 }
 
 /// The namespaces of the principal and its agents, and the Secrets by which it knows them.

@@ -6,10 +6,14 @@ use serde_json::{Value, json};
 
 use crate::go::{Authority, Process, free_port};
 use crate::scene::{Rights, Scene};
+use crate::stage::Line;
 
 /// A secret and its hash, of the test vectors that every bcrypt has.
 const SECRET: (&str, &str) =
     ("U*U", "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW");
+
+/// What a mesh says who an agent is by.
+pub(crate) const HEADER: &str = "x-agent-of-a-test";
 
 /// How Go agents say who they are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -18,6 +22,8 @@ pub(crate) enum Auth {
     Mtls,
     /// By name and secret.
     UserPass,
+    /// Not at all: what stands between them and the hub says it.
+    Header,
 }
 
 /// How a Go agent and its hub are set up.
@@ -52,6 +58,7 @@ impl Setup<'_> {
         let auth = match self.auth {
             Auth::Mtls => "mtls:CN=([^,]+)".to_owned(),
             Auth::UserPass => format!("userpass:{}", file("users")),
+            Auth::Header => format!("header:{HEADER}:^agent/(.+)$"),
         };
         let mut settings = self.hub.clone();
         settings["go-agents"]["auth"] = auth.into();
@@ -61,8 +68,10 @@ impl Setup<'_> {
         let flags = ["--with-ca", &file("ca.pem")];
         let scene = Scene::without_agent(&name, self.mode, &flags, &settings, Rights::Deployed);
         scene.bowline(&["agents", "create", &name, "--mode", self.mode]);
-        let port = plaintext.unwrap_or_else(|| scene.stage.hub_port().to_string());
-        GoScene { scene, files, authority, port }
+        let port = plaintext.map_or(scene.stage.hub_port(), |port| port.parse().unwrap());
+        let line = Line::new(port);
+        let port = line.port.to_string();
+        GoScene { scene, files, authority, settings, line, port }
     }
 
     /// The agent of a scene, running.
@@ -78,7 +87,10 @@ pub(crate) struct GoScene {
     pub(crate) scene: Scene<()>,
     files: tempfile::TempDir,
     authority: Authority,
-    port: String,
+    settings: Value,
+    line: Line,
+    /// Where agents connect.
+    pub(crate) port: String,
 }
 
 impl GoScene {
@@ -89,6 +101,7 @@ impl GoScene {
         let creds = match setup.auth {
             Auth::Mtls => "mtls:any".to_owned(),
             Auth::UserPass => format!("userpass:{}", file("login")),
+            Auth::Header => "header:".to_owned(),
         };
         let kubeconfig = self.scene.site.kubeconfig.to_str().unwrap().to_owned();
         let mut args: Vec<String> = ["agent", "--kubeconfig", &kubeconfig, "-n", &self.scene.home]
@@ -114,6 +127,30 @@ impl GoScene {
 }
 
 impl GoScene {
+    /// Ends all streams; agents come back at once.
+    pub(crate) fn cut(&self) {
+        self.line.cut();
+        self.line.heal();
+    }
+
+    /// Starts the hub anew with another setting of `go-agents`.
+    pub(crate) fn restart_hub_with(&mut self, setting: &str, value: &str) {
+        self.settings["go-agents"][setting] = value.into();
+        self.scene.set_hub(&self.settings);
+        self.scene.stage.kill_hub();
+        self.scene.stage.start_hub();
+    }
+
+    /// Has the hub read another list of names and secrets: with the agent of the scene, or without.
+    pub(crate) fn write_users(&self, with_agent: bool) {
+        let line = format!("{}:{}\n", self.scene.name, SECRET.1);
+        let text = if with_agent { line.as_str() } else { "# nobody\n" };
+        // At once, as an editor does: a half is never read.
+        let new = self.files.path().join("users.new");
+        std::fs::write(&new, text).unwrap();
+        std::fs::rename(new, self.files.path().join("users")).unwrap();
+    }
+
     /// The certificate of an agent, as block lists name it.
     pub(crate) fn fingerprint(&self, name: &str) -> String {
         let file = self.files.path().join(format!("{name}.crt"));

@@ -175,6 +175,29 @@ fn an_application_of_the_same_name_made_anew_replaces_the_old_copy() {
 }
 
 #[test]
+fn an_application_of_the_same_name_made_anew_is_written_over_the_old_copy_where_that_is_wished() {
+    let scene = Scene::managed();
+    let mut wanted = app(&scene.name, "web", &json!({}));
+    let upsert = json!({"argocd.argoproj.io/source-uid-mismatch-policy": "upsert"});
+    wanted["metadata"]["annotations"] = upsert;
+    scene.plane.create(&wanted);
+    let (here, there) = (scene.here("web"), scene.there("web"));
+    let first = scene.site_shows(&here, "it is there", |o| !o.is_null());
+    scene.agent.line.cut();
+    scene.plane.delete(&there);
+    wanted["spec"]["source"]["path"] = "new".into();
+    scene.plane.create(&wanted);
+    scene.agent.line.heal();
+    let source = scene.plane.get(&there).unwrap();
+    let of_it = |o: &Value| {
+        o["metadata"]["annotations"]["argocd.argoproj.io/source-uid"] == source["metadata"]["uid"]
+    };
+    let again = scene.site_shows(&here, "of the new one", of_it);
+    assert_eq!(again["metadata"]["uid"], first["metadata"]["uid"]);
+    assert_eq!(again["spec"]["source"]["path"], "new");
+}
+
+#[test]
 fn by_destination_an_application_follows_the_name_that_it_bears() {
     let scene = Scene::by_destination();
     // One in Argo CD's own namespace, one elsewhere: the first lives in the agent's own there.

@@ -408,16 +408,19 @@ pub(crate) struct Line {
     state: Arc<LineState>,
 }
 
+#[derive(Default)]
 struct LineState {
     cut: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
+    /// What went over it, where that is asked for.
+    record: Mutex<Option<Vec<u8>>>,
 }
 
 impl Line {
     pub(crate) fn new(to: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let state = Arc::new(LineState { cut: AtomicBool::new(false), open: Mutex::default() });
+        let state = Arc::new(LineState::default());
         let shared = state.clone();
         std::thread::spawn(move || {
             for from in listener.incoming().map_while(Result::ok) {
@@ -429,11 +432,22 @@ impl Line {
                 };
                 let mut open = shared.open.lock().unwrap();
                 open.extend([from.try_clone().unwrap(), onward.try_clone().unwrap()]);
-                copy(from.try_clone().unwrap(), onward.try_clone().unwrap());
-                copy(onward, from);
+                copy(from.try_clone().unwrap(), onward.try_clone().unwrap(), &shared);
+                copy(onward, from, &shared);
             }
         });
         Self { port, state }
+    }
+
+    /// Keeps what goes over the line from now on, both ways.
+    pub(crate) fn record(&self) {
+        *self.state.record.lock().unwrap() = Some(vec![]);
+    }
+
+    /// Whether these bytes went over the line since that was asked for.
+    pub(crate) fn carried(&self, bytes: &[u8]) -> bool {
+        let record = self.state.record.lock().unwrap();
+        record.as_ref().unwrap().windows(bytes.len()).any(|seen| seen == bytes)
     }
 
     /// Everything that goes over the line breaks, and nothing gets through.
@@ -450,10 +464,14 @@ impl Line {
     }
 }
 
-fn copy(mut from: TcpStream, mut to: TcpStream) {
+fn copy(mut from: TcpStream, mut to: TcpStream, state: &Arc<LineState>) {
+    let state = state.clone();
     std::thread::spawn(move || {
         let mut buffer = vec![0; 64 << 10];
         while let Ok(n) = from.read(&mut buffer) {
+            if let Some(record) = &mut *state.record.lock().unwrap() {
+                record.extend_from_slice(&buffer[..n]);
+            }
             if n == 0 || to.write_all(&buffer[..n]).is_err() {
                 break;
             }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use bowline_argocd::{Inventory, Message, Need, Outcome, Subject};
+use bowline_argocd::payload::SyncedResource;
+use bowline_argocd::{Inventory, Message, Need, Outcome, Place, Resource, Subject};
 use bowline_resources::{Mode, ObjectKey};
 use tracing::{debug, info, warn};
 
@@ -16,7 +17,7 @@ use crate::world::State;
 impl Session {
     fn inventory(&mut self) -> Inventory {
         let state = self.desk.world.state();
-        speech(&self.desk, &self.home, &state, &mut self.sums).inventory()
+        speech(&self.desk, &state, &mut self.sums).inventory()
     }
 
     /// Begins a round of comparing.
@@ -72,7 +73,7 @@ impl Session {
         for key in keys {
             let (place, now) = {
                 let state = self.desk.world.state();
-                let speech = speech(&self.desk, &self.home, &state, &mut self.sums);
+                let speech = speech(&self.desk, &state, &mut self.sums);
                 let place = speech.place(key);
                 let now = place.as_ref().and_then(|place| told_of(&speech, key, place, mode));
                 (place, now)
@@ -83,7 +84,7 @@ impl Session {
                 continue;
             }
             for need in needs(before.as_ref(), now.as_ref()) {
-                self.owe(Subject::Object(place.clone()), need);
+                self.owe(Subject::Object(place.clone()), upserted(mode, &place, need));
             }
             match now {
                 Some(now) => drop(self.told.insert(place, now)),
@@ -94,6 +95,9 @@ impl Session {
 
     /// A step of a round.
     pub(super) fn compare(&mut self, message: &Message) -> Outcome {
+        if let Message::Synced(synced) = message {
+            self.doubt(synced);
+        }
         let inventory = self.inventory();
         let known = inventory.places().count();
         match self.resync.receive(&inventory, message) {
@@ -112,6 +116,20 @@ impl Session {
         }
     }
 
+    /// The principal has another object of a name that is known here: a Go principal says nothing of it
+    /// to who asks with the right checksum, so there is none until it has.
+    fn doubt(&mut self, synced: &SyncedResource) {
+        let Some(place) = self.resync.place_of(&synced.kind, &synced.namespace, &synced.name).ok()
+        else {
+            return;
+        };
+        let state = self.desk.world.state();
+        let wanted = speech(&self.desk, &state, &mut self.sums).wanted(&place).cloned();
+        if let Some(wanted) = wanted.filter(|wanted| wanted.desired.uid != synced.uid) {
+            self.sums.insert(place, (wanted.rev, None));
+        }
+    }
+
     /// What is owed of a round, as a Go principal needs it.
     fn worded(&mut self, here: &Inventory, subject: Subject, need: Need) -> (Subject, Need) {
         if let (Subject::Resync(place), Need::RequestUpdate) = (&subject, &need)
@@ -119,10 +137,13 @@ impl Session {
         {
             self.lacked += 1;
         }
-        match (self.desk.mode, need) {
+        match (self.desk.mode, &subject, need) {
             // It leaves alone an update of what it does not have, and updates what it is to create.
-            (Mode::Autonomous, Need::SpecUpdate) => (subject, Need::Create),
-            (_, need) => (subject, need),
+            (Mode::Autonomous, Subject::Object(place), Need::SpecUpdate) => {
+                let need = upserted(Mode::Autonomous, place, Need::Create);
+                (subject, need)
+            }
+            (_, _, need) => (subject, need),
         }
     }
 
@@ -146,12 +167,16 @@ impl Session {
     }
 }
 
+/// A need in the form that has a Go principal make what it lacks and change what it has. With projects it
+/// is the other way round than with Applications: one that it has is not changed by a `create`.
+fn upserted(mode: Mode, place: &Place, need: Need) -> Need {
+    match (mode, place.resource, need) {
+        (Mode::Autonomous, Resource::AppProject, Need::Create) => Need::SpecUpdate,
+        (_, _, need) => need,
+    }
+}
+
 /// The words of the dialect, as things stand.
-pub(super) fn speech<'a>(
-    desk: &'a Desk,
-    home: &'a str,
-    state: &'a State,
-    sums: &'a mut Sums,
-) -> Speech<'a> {
-    Speech { me: &desk.shelves.me, mode: desk.mode, home, state, sums }
+pub(super) fn speech<'a>(desk: &'a Desk, state: &'a State, sums: &'a mut Sums) -> Speech<'a> {
+    Speech { naming: &desk.naming, mode: desk.mode, state, sums }
 }

@@ -37,7 +37,7 @@ pub(in super::super) const AGENT: &[Flag] = &[
     Flag::on_off("enable-websocket", "ARGOCD_AGENT_ENABLE_WEBSOCKET", "false")
         .does("gRPC over WebSocket"),
     Flag::on_off("enable-compression", "ARGOCD_AGENT_ENABLE_COMPRESSION", "false")
-        .nothing("what is sent is not compressed yet"),
+        .does("compresses what is sent with gzip"),
     Flag::duration("keep-alive-ping-interval", "ARGOCD_AGENT_KEEP_ALIVE_PING_INTERVAL", "0s")
         .does("asks so often, below the calls, whether the principal is there; 0: never"),
     Flag::duration("heartbeat-interval", "ARGOCD_AGENT_HEARTBEAT_INTERVAL", "0s")
@@ -52,10 +52,7 @@ pub(in super::super) const AGENT: &[Flag] = &[
     Flag::text("log-format", "ARGOCD_AGENT_LOG_FORMAT", "text").does("text or json, to stderr"),
     Flag::list("full-detail", "ARGOCD_AGENT_FULL_DETAIL", "").nothing(OWN_DETAIL),
     Flag::on_off("destination-based-mapping", "ARGOCD_AGENT_DESTINATION_BASED_MAPPING", "false")
-        .nothing(
-            "an agent at a principal knows no mapping by destination yet: what comes goes into its \
-             own namespace",
-        ),
+        .does("Applications keep the namespaces that they have at the principal; managed agents only"),
     Flag::on_off("create-namespace", "ARGOCD_AGENT_CREATE_NAMESPACE", "false")
         .does("makes the namespace of an Application where it is missing"),
     Flag::text("source-uid-mismatch-policy", "ARGOCD_AGENT_SOURCE_UID_MISMATCH_POLICY", "recreate")

@@ -1,0 +1,214 @@
+//! What agents prove their names with and what signs their tokens, as it is now: a file or a Secret that
+//! changes is taken while the hub runs.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline_argocd::auth::{Method, Users};
+use bowline_argocd::claims::Signer;
+use bowline_identity::files;
+use bowline_kube::{Heard, Watch};
+use parking_lot::RwLock;
+
+use super::{DialectError, DialectOptions, TokenKey};
+use crate::plane::Plane;
+use crate::state::State;
+
+/// How often files are looked at.
+const LOOK: Duration = Duration::from_secs(5);
+/// The field of a Secret that holds the key.
+const FIELD: &str = "jwt.key";
+
+/// Users, and a signer.
+pub(super) struct Keyring {
+    /// Where the users are, if agents come by name and secret.
+    users_file: Option<PathBuf>,
+    key: TokenKey,
+    /// Where a key is kept that nobody gave.
+    kept: PathBuf,
+    /// How long access tokens are good.
+    life: Duration,
+    now: RwLock<Now>,
+}
+
+#[derive(Clone)]
+struct Now {
+    /// What was read last, and what it means.
+    users: (String, Arc<Users>),
+    signer: (String, Arc<Signer>),
+}
+
+/// What has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct News {
+    users: bool,
+    key: bool,
+}
+
+impl Keyring {
+    /// Reads, or makes, what is needed. `data` is the hub's folder.
+    pub(super) async fn open(
+        options: &DialectOptions,
+        method: &Method,
+        data: &Path,
+        plane: Option<&Plane>,
+    ) -> Result<Self, DialectError> {
+        let users_file = match method {
+            Method::UserPass { file } => Some(file.clone()),
+            _ => None,
+        };
+        let (key, life) = (options.key.clone(), options.token_life);
+        let kept = data.join("pki").join("argocd-agent-jwt.pem");
+        let users = match &users_file {
+            Some(file) => read(file)?,
+            None => String::new(),
+        };
+        let pem = pem(&key, &kept, plane).await?;
+        let now = Now { users: used(users_file.as_deref(), users), signer: signer(pem, life)? };
+        Ok(Self { users_file, key, kept, life, now: RwLock::new(now) })
+    }
+
+    /// Those who may come by name and secret.
+    pub(super) fn users(&self) -> Arc<Users> {
+        self.now.read().users.1.clone()
+    }
+
+    /// What signs tokens, and tells whether one was signed here.
+    pub(super) fn signer(&self) -> Arc<Signer> {
+        self.now.read().signer.1.clone()
+    }
+
+    /// Whether an agent may still come, as far as its name says.
+    pub(super) fn knows(&self, name: &str) -> bool {
+        self.users_file.is_none() || self.users().has(name)
+    }
+
+    /// Reads everything again. What cannot be used leaves the former in use.
+    pub(super) async fn look(&self, plane: Option<&Plane>) -> Result<News, DialectError> {
+        let mut news = News::default();
+        if let Some(file) = &self.users_file {
+            let text = read(file)?;
+            if text != self.now.read().users.0 {
+                self.now.write().users = used(Some(file), text);
+                news.users = true;
+            }
+        }
+        let pem = pem(&self.key, &self.kept, plane).await?;
+        if pem != self.now.read().signer.0 {
+            self.now.write().signer = signer(pem, self.life)?;
+            news.key = true;
+        }
+        Ok(news)
+    }
+
+    fn has_files(&self) -> bool {
+        self.users_file.is_some() || matches!(self.key, TokenKey::File(_))
+    }
+
+    async fn watch(&self, plane: Option<&Plane>) -> Option<Watch> {
+        let TokenKey::Secret(_) = &self.key else { return None };
+        match plane?.secrets().await {
+            Ok(watch) => Some(watch),
+            Err(error) => {
+                tracing::warn!(%error, "the Secret with the key of tokens is looked at now and then");
+                None
+            }
+        }
+    }
+
+    /// Waits until it is worth a look.
+    async fn wait(&self, watch: &mut Option<Watch>) {
+        let pause = tokio::time::sleep(LOOK);
+        let (Some(watch), TokenKey::Secret(name)) = (watch, &self.key) else {
+            return pause.await;
+        };
+        tokio::pin!(pause);
+        loop {
+            let heard = tokio::select! {
+                heard = watch.next() => heard,
+                () = &mut pause, if self.has_files() => return,
+            };
+            match heard {
+                Heard::Put(object) if object.metadata.name == *name => return,
+                Heard::Trouble(error) => {
+                    tracing::warn!(%error, "the Secret with the key of tokens is not told at present");
+                }
+                Heard::Put(_) | Heard::Gone { .. } | Heard::Listed => {}
+            }
+        }
+    }
+}
+
+/// Takes what changes until it is dropped.
+pub(crate) async fn follow(state: Arc<State>) {
+    let Some(dialect) = state.dialect.clone() else { return };
+    let (keys, plane) = (&dialect.keys, state.plane.as_deref());
+    if !keys.has_files() && keys.key == TokenKey::Kept {
+        return;
+    }
+    let mut watch = keys.watch(plane).await;
+    let mut trouble = String::new();
+    loop {
+        keys.wait(&mut watch).await;
+        match keys.look(plane).await {
+            Ok(news) => {
+                trouble.clear();
+                if news.users {
+                    tracing::info!("the file of names and secrets is read again");
+                    dialect.enforce(&state);
+                }
+                if news.key {
+                    tracing::info!("the key of tokens is another: agents authenticate anew");
+                    if let Some(plane) = plane {
+                        plane.resign();
+                    }
+                }
+            }
+            Err(error) => {
+                let why = crate::plane::chain(&error);
+                if why != trouble {
+                    tracing::warn!(error = why, "what was read before stays in use");
+                    trouble = why;
+                }
+            }
+        }
+    }
+}
+
+fn used(file: Option<&Path>, text: String) -> (String, Arc<Users>) {
+    let (users, skipped) = Users::parse(&text);
+    for line in skipped {
+        let file = file.map(|file| file.display().to_string());
+        tracing::warn!(file, ?line, "a line is not used");
+    }
+    (text, Arc::new(users))
+}
+
+fn signer(pem: String, life: Duration) -> Result<(String, Arc<Signer>), DialectError> {
+    let signer = Signer::from_pem(&pem)?.with_access_life(life);
+    Ok((pem, Arc::new(signer)))
+}
+
+async fn pem(key: &TokenKey, kept: &Path, plane: Option<&Plane>) -> Result<String, DialectError> {
+    match (key, plane) {
+        (TokenKey::File(path), _) => read(path),
+        (TokenKey::Kept, _) => kept_key(kept),
+        (TokenKey::Secret(name), Some(plane)) => plane.secret_text(name, FIELD).await,
+        (TokenKey::Secret(name), None) => Err(DialectError::NoCluster(name.clone())),
+    }
+}
+
+fn read(path: &Path) -> Result<String, DialectError> {
+    std::fs::read_to_string(path)
+        .map_err(|source| DialectError::File { path: path.to_owned(), source })
+}
+
+fn kept_key(path: &Path) -> Result<String, DialectError> {
+    if path.exists() {
+        return read(path);
+    }
+    let pem = Signer::generate_pem()?;
+    files::write(path, pem.as_bytes(), files::Access::Private)?;
+    Ok(pem)
+}

@@ -76,6 +76,7 @@ health: 8001
       "certificate" .certificate
       "blocklist" .blocklist
       "newcomers" .newcomers -}}
+{{- with .tokenLife }}{{ $_ := set $go "token-life" . }}{{ end -}}
 {{- with .keySecret }}{{ $_ := set $go "key-secret" . }}{{ end -}}
 {{- with .plaintext }}{{ $_ := set $go "plaintext" (printf ":%v" .) }}{{ end -}}
 {{- $_ := set $settings "go-agents" $go -}}

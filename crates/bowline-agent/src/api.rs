@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn};
@@ -27,10 +28,12 @@ use bowline_client::Intake;
 use bowline_client::api::BASE;
 use bowline_drive::Handle;
 use bowline_types::Wall;
+use bowline_wire::HttpPort;
 use futures_util::StreamExt as _;
-use tokio::net::TcpListener;
+use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
 
 pub use problem::Code;
 use problem::Fault;
@@ -42,6 +45,9 @@ use crate::options::AgentOptions;
 use crate::papers::Papers;
 use crate::shelves::Shelves;
 use crate::world::World;
+
+/// How long requests may take to end.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// What every request may need.
 pub(crate) struct Api {
@@ -103,14 +109,13 @@ async fn serve(
     tasks: &TaskTracker,
     stop: &CancellationToken,
 ) -> Result<SocketAddr, Error> {
-    let failed = |source| Error::Listen { addr, source };
-    let listener = TcpListener::bind(addr).await.map_err(failed)?;
-    let bound = listener.local_addr().map_err(failed)?;
-    let stopped = stop.clone().cancelled_owned();
+    let make = move |_| router.clone().map_request(|r: hyper::Request<Incoming>| r.map(Body::new));
+    let port = HttpPort::open(addr, None, make).await;
+    let port = port.map_err(|source| Error::Listen { addr, source })?;
+    let (bound, stopped) = (port.addr, stop.clone().cancelled_owned());
     tasks.spawn(async move {
-        if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(stopped).await {
-            tracing::error!(%error, %bound, "a port is no longer served");
-        }
+        stopped.await;
+        port.drain(GRACE).await;
     });
     Ok(bound)
 }
@@ -172,7 +177,7 @@ fn too_large() -> Response {
 }
 
 /// A body, unless it is too large or broken.
-async fn bounded(body: axum::body::Body) -> Option<Vec<u8>> {
+async fn bounded(body: Body) -> Option<Vec<u8>> {
     let mut intake = Intake::default();
     let mut pieces = body.into_data_stream();
     while let Some(piece) = pieces.next().await {
@@ -246,11 +251,15 @@ async fn healthz(State(api): Shared) -> (StatusCode, &'static str) {
     }
 }
 
-async fn readyz(State(api): Shared) -> (StatusCode, &'static str) {
-    match api.is_ready() {
+/// What the cluster does not tell of is named, also where it holds up nothing else.
+async fn readyz(State(api): Shared) -> (StatusCode, String) {
+    let (status, word) = match api.is_ready() {
         true => (StatusCode::OK, "ready\n"),
         false => (StatusCode::SERVICE_UNAVAILABLE, "the cluster has not been listed yet\n"),
-    }
+    };
+    let untold = api.world.untold().into_iter();
+    let untold = untold.map(|(kind, why)| format!("cluster: {kind}: {why}\n"));
+    (status, std::iter::once(word.to_owned()).chain(untold).collect())
 }
 
 impl Api {

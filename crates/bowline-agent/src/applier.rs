@@ -122,6 +122,11 @@ impl Sink {
         });
     }
 
+    /// The cluster tells of a kind again, or does not for this reason.
+    pub(crate) fn untold(&self, kind: &str, why: Option<String>) {
+        self.0.note_untold(kind, why);
+    }
+
     /// All that is there has been told; from here on it is news.
     pub fn listed(&self) {
         self.0.listed();

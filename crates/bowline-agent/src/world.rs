@@ -192,6 +192,8 @@ pub(crate) struct World {
     pub(crate) line: Line,
     /// All that is on the cluster is known, and what it owns is on the agent's shelf.
     pub(crate) surveyed: watch::Sender<bool>,
+    /// Kinds that the cluster does not tell of, and why.
+    untold: Mutex<BTreeMap<String, String>>,
 }
 
 impl World {
@@ -264,6 +266,20 @@ impl World {
         state.listed = true;
         state.dirty.all = true;
         self.wake.notify_one();
+    }
+
+    /// A kind is told of by the cluster, or is not, and why.
+    pub(crate) fn note_untold(&self, kind: &str, why: Option<String>) {
+        let mut untold = self.untold.lock();
+        match why {
+            Some(why) => drop(untold.insert(kind.to_owned(), why)),
+            None => drop(untold.remove(kind)),
+        }
+    }
+
+    /// The kinds that the cluster does not tell of, and why.
+    pub(crate) fn untold(&self) -> Vec<(String, String)> {
+        self.untold.lock().iter().map(|(kind, why)| (kind.clone(), why.clone())).collect()
     }
 
     /// All that is on the cluster is known, and what it owns is on the agent's shelf.

@@ -48,6 +48,9 @@ impl Dialect {
     ) -> Result<Self, DialectError> {
         let method: auth::Method = options.auth.parse()?;
         method.check_line(if options.plaintext.is_some() { Line::Plaintext } else { Line::Tls })?;
+        if options.newcomers == Newcomers::Known && plane.is_none() {
+            return Err(DialectError::NobodyKnown);
+        }
         let keys = keyring::Keyring::open(options, &method, data, plane).await?;
         Ok(Self { method, keys, options: options.clone() })
     }
@@ -125,6 +128,8 @@ pub(crate) struct Sessions {
     up: Mutex<BTreeMap<NodeId, Teller>>,
     /// The certificates that agents showed when they last subscribed, as block lists name them.
     shown: Mutex<BTreeMap<NodeId, String>>,
+    /// What agents said that they run when they were last let in.
+    versions: Mutex<BTreeMap<NodeId, String>>,
 }
 
 impl Sessions {
@@ -155,6 +160,15 @@ impl Sessions {
             Some(fingerprint) => drop(shown.insert(agent.clone(), fingerprint)),
             None => drop(shown.remove(agent)),
         }
+    }
+
+    fn note_version(&self, agent: &NodeId, version: &str) {
+        self.versions.lock().insert(agent.clone(), version.to_owned());
+    }
+
+    /// What an agent said that it runs; none if it came with a token from before this hub's start.
+    fn version(&self, agent: &NodeId) -> Option<String> {
+        self.versions.lock().get(agent).cloned()
     }
 
     fn shown(&self) -> Vec<(NodeId, String)> {

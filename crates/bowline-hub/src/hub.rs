@@ -5,16 +5,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
 use bowline_client::api::{Outcome, Role};
 use bowline_drive::{Drive, Handle, NoDecider};
 use bowline_identity::ApiToken;
 use bowline_store::{Options as StoreOptions, Sqlite};
 use bowline_types::{Cursor, Item, NodeId};
-use bowline_wire::{Incoming, Server, ServerHandle, ServerOptions};
+use bowline_wire::{HttpPort, Incoming, PortTls, Server, ServerHandle, ServerOptions};
 use futures_util::future::join_all;
+use hyper::Request;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
 
 use crate::access::{self, TokenEntry};
 use crate::admission::{Desk, Plain};
@@ -29,7 +34,6 @@ use crate::outside::Outside;
 use crate::pace::Pace;
 use crate::pki::Pki;
 use crate::plane::Plane;
-use crate::serve::{self, Served};
 use crate::state::State;
 use crate::views::{Folder, Views, Work};
 use crate::{api, clear, clock, dialect, plane, settle, shelves};
@@ -63,7 +67,7 @@ pub struct Hub {
     pub first_token: Option<String>,
     state: Arc<State>,
     drive: Drive,
-    ports: Vec<Served>,
+    ports: Vec<HttpPort>,
     background: JoinSet<()>,
     _ending: tokio_util::sync::DropGuard,
 }
@@ -196,31 +200,44 @@ impl Hub {
         health: Option<SocketAddr>,
     ) -> Result<(), Error> {
         let state = self.state.clone();
-        let failed: serve::OnFailure = {
-            let state = state.clone();
-            Arc::new(move || {
-                state.metrics.handshake_errors.inc();
-            })
+        let tls = PortTls {
+            config: state.pki.api_tls(),
+            failed: {
+                let state = state.clone();
+                Box::new(move || {
+                    state.metrics.handshake_errors.inc();
+                })
+            },
         };
-        let tls = Some(state.pki.api_tls());
-        self.addresses.api =
-            self.keep(serve::start(api, api::router(&state), tls, failed.clone()).await?);
+        self.addresses.api = self.serve(api, api::router(&state), Some(tls)).await?;
         if let Some(addr) = metrics {
-            let port =
-                serve::start(addr, api::metrics_router(&state), None, failed.clone()).await?;
-            self.addresses.metrics = Some(self.keep(port));
+            let port = self.serve(addr, api::metrics_router(&state), None).await?;
+            self.addresses.metrics = Some(port);
         }
         if let Some(addr) = health {
-            let port = serve::start(addr, api::health_router(&state), None, failed).await?;
-            self.addresses.health = Some(self.keep(port));
+            let port = self.serve(addr, api::health_router(&state), None).await?;
+            self.addresses.health = Some(port);
         }
         Ok(())
     }
 
-    fn keep(&mut self, port: Served) -> SocketAddr {
+    async fn serve(
+        &mut self,
+        addr: SocketAddr,
+        router: Router,
+        tls: Option<PortTls>,
+    ) -> Result<SocketAddr, Error> {
+        let make = move |remote: SocketAddr| {
+            router.clone().map_request(move |mut request: Request<hyper::body::Incoming>| {
+                request.extensions_mut().insert(ConnectInfo(remote));
+                request.map(Body::new)
+            })
+        };
+        let port = HttpPort::open(addr, tls, make).await;
+        let port = port.map_err(|source| Error::Listen { addr, source })?;
         let addr = port.addr;
         self.ports.push(port);
-        addr
+        Ok(addr)
     }
 
     #[cfg(test)]

@@ -23,7 +23,6 @@ mod pace;
 mod pki;
 mod plane;
 mod problem;
-mod serve;
 mod settle;
 mod shelves;
 mod state;

@@ -129,7 +129,8 @@ pub(crate) async fn text(state: &State, by_agent: bool) -> String {
     let r = registry.sub_registry_with_prefix("bowline_hub");
     let agents = state.views.roster.names().len() as u64;
     r.register("agents", "Agents in the roster", gauge(agents));
-    r.register("agents_connected", "Agents that are connected", gauge(lags.len() as u64));
+    let up = state.views.links.up() as u64;
+    r.register("agents_connected", "Agents that are connected", gauge(up));
     let sum = lags.iter().map(|(_, lag)| lag).sum();
     let max = lags.iter().map(|(_, lag)| *lag).max().unwrap_or(0);
     r.register("lag_records", "Records that connected agents lack, in all", gauge(sum));
@@ -145,7 +146,7 @@ pub(crate) async fn text(state: &State, by_agent: bool) -> String {
         r.register("lag_records_by_agent", "Records that an agent lacks", family);
     }
     if state.dialect.is_some() {
-        state.metrics.theirs.register(&mut registry, gauge(state.views.links.up() as u64));
+        state.metrics.theirs.register(&mut registry, gauge(up));
     }
     let mut out = String::new();
     // Writing to a string does not fail.

@@ -15,7 +15,8 @@ use bowline_client::api::AuditEntry;
 use bowline_drive::{Asked, Fold, LinkNews};
 use bowline_resources::{ObjectKey, roster_shelf};
 use bowline_sync::Status;
-use bowline_types::{Change, Item, NodeId, Now, ProposalId, ShelfId, Verdict};
+use bowline_types::{Change, Item, NodeId, Now, ProposalId, ShelfId, Verdict, Wall};
+use bowline_wire::ForeignLink;
 use tokio::sync::{Notify, mpsc};
 
 use crate::access::AccessView;
@@ -76,6 +77,20 @@ impl Views {
             work,
         };
         (Arc::new(views), todo)
+    }
+
+    /// An agent of another dialect, which runs this version, is connected.
+    pub(crate) fn foreign_up(&self, link: &ForeignLink, version: String, now: Wall) {
+        self.links.foreign_up(link, version, now);
+        self.came_or_went.notify_one();
+        self.ring.push(now, [Mark::Agent(link.peer.clone())]);
+    }
+
+    /// It is gone, unless another link of it is up.
+    pub(crate) fn foreign_down(&self, agent: &NodeId, now: Wall) {
+        self.links.foreign_down(agent, now);
+        self.came_or_went.notify_one();
+        self.ring.push(now, [Mark::Agent(agent.clone())]);
     }
 
     /// Has something worked on.

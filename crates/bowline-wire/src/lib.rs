@@ -14,6 +14,7 @@ mod foreign;
 mod limits;
 mod link;
 pub mod otlp;
+mod port;
 pub mod proto;
 mod server;
 mod skew;
@@ -35,6 +36,7 @@ pub use limits::{Keepalive, Limits};
 pub use link::{
     Closed, Counters, End, Inbound, Link, LinkFacts, LinkHandle, Outbound, Received, Transport,
 };
+pub use port::{Answers, HttpPort, PortTls};
 pub use proto::cloudevents::CloudEvent;
 pub use server::{Incoming, Server, ServerHandle, ServerOptions};
 pub use trace::{Span, TraceContext};

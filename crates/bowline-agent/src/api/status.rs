@@ -89,6 +89,7 @@ fn counts(state: &world::State) -> Counts {
 pub(super) async fn doctor(State(api): Shared) -> Result<Json<Doctor>, Fault> {
     let mut findings = vec![mode(&api), about_link(&api), certificate(&api)];
     findings.extend(files(&api));
+    findings.extend(untold(&api));
     for shelf in api.shelf_views().await? {
         match shelf.state {
             ShelfState::Stopped => findings.push(finding(
@@ -180,6 +181,15 @@ fn files(api: &Api) -> Vec<Finding> {
         finding(Level::Error, "certificate", what, Some("chmod 600"), None)
     });
     exposed.collect()
+}
+
+/// What the cluster does not tell of: nothing of it is written or reported meanwhile.
+fn untold(api: &Api) -> Vec<Finding> {
+    let untold = api.world.untold().into_iter().map(|(kind, why)| {
+        let hint = "it is tried again by itself; the rights of an agent are in deploy/";
+        finding(Level::Error, "cluster", format!("{kind} is not told: {why}"), Some(hint), None)
+    });
+    untold.collect()
 }
 
 fn objects(counts: &Counts) -> Finding {

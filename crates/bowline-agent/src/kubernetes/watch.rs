@@ -87,6 +87,9 @@ impl Kubernetes {
                     }
                     Heard::Trouble(error) => {
                         warn!(kind = %kind.kind, %error, "the cluster is not heard at present");
+                        if !error.is_transient() {
+                            self.sink.untold(&watched.kind, Some(error.to_string()));
+                        }
                         // One kind that may not be listed must not hold up the others.
                         if matches!(error, bowline_kube::Error::Forbidden { .. }) {
                             let place = (watched.group.clone(), watched.kind.clone());
@@ -104,6 +107,7 @@ impl Kubernetes {
 
     /// A kind is told of: what waited for that is looked at.
     fn told(&self, watched: &Watched) {
+        self.sink.untold(&watched.kind, None);
         let place = (watched.group.clone(), watched.kind.clone());
         let mut known = self.known.lock();
         if known.untold.remove(&place).is_none() {
@@ -130,6 +134,7 @@ impl Kubernetes {
             match self.cluster.kind(&watched.group, &watched.kind).await {
                 Ok(kind) => return kind,
                 Err(error) => {
+                    self.sink.untold(&watched.kind, Some(error.to_string()));
                     if !std::mem::replace(&mut told, true) {
                         warn!(kind = %watched.kind, %error, "waiting for the cluster to serve it");
                     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bowline_resources::{Mode, Rule};
+use bowline_resources::{Mode, Rule, Speaks};
 use serde::{Deserialize, Serialize};
 
 use super::Time;
@@ -32,6 +32,9 @@ pub struct AgentView {
     pub kv_prefixes: Vec<String>,
     /// When it was entered in the roster.
     pub created: Time,
+    /// What it speaks; not said of Bowline's own protocol.
+    #[serde(default, skip_serializing_if = "Speaks::is_native")]
+    pub speaks: Speaks,
     /// Whether its link is up.
     pub connected: bool,
     /// Since when its link is up, or down.

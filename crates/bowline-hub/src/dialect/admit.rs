@@ -44,7 +44,8 @@ impl Dialect {
         self.check_certificate(state, visit.peer, visit.line, &name)?;
         let mode: Mode = request.mode.parse().map_err(no)?;
         self.enter(state, &name, mode).await?;
-        self.check_roster(state, &name, mode)?;
+        let node = self.check_roster(state, &name, mode)?;
+        state.foreign.note_version(&node, &request.version);
         let client = Client { name, mode };
         let now = clock::now();
         let failed = |e: bowline_argocd::claims::KeyError| no(e);
@@ -137,6 +138,7 @@ impl Dialect {
         {
             return Ok(());
         }
+        self.check_known(state, &node).await?;
         let new = RosterEntry::new(node, mode, clock::now());
         let entry = RosterEntry { speaks: Speaks::ArgocdAgent, ..new };
         match state.enlist(&entry, None).await {
@@ -145,6 +147,27 @@ impl Dialect {
             Err(error) => tracing::debug!(agent = name, %error, "not entered in the roster"),
         }
         Ok(())
+    }
+
+    /// Whether Argo CD knows a newcomer as a cluster, where that is asked for. Where it is not, as with
+    /// argocd-agent's own principal, it is said what Argo CD lacks.
+    async fn check_known(&self, state: &State, agent: &NodeId) -> Result<(), Refusal> {
+        let Some(plane) = &state.plane else { return Ok(()) };
+        let remedy = || format!("argocd-agentctl agent create {agent}");
+        let known = plane.knows_cluster(agent).await;
+        if self.options.newcomers != Newcomers::Known {
+            if matches!(known, Ok(false)) && !plane.makes_clusters() {
+                tracing::warn!(%agent, remedy = remedy(), "Argo CD has no cluster Secret for it");
+            }
+            return Ok(());
+        }
+        match known {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                Err(no(format!("Argo CD has no cluster Secret for {agent}: {}", remedy())))
+            }
+            Err(error) => Err(no(format!("whether Argo CD knows {agent} cannot be told: {error}"))),
+        }
     }
 
     fn check_roster(&self, state: &State, name: &str, mode: Mode) -> Result<NodeId, Refusal> {

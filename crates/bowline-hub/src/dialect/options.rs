@@ -82,6 +82,9 @@ pub enum Newcomers {
     /// It is told to be entered in the roster first.
     #[default]
     Refused,
+    /// It is entered in the roster, in the mode that it says it is in, if a Secret of the control plane makes it
+    /// known to Argo CD as a cluster.
+    Known,
     /// It is entered in the roster, in the mode that it says it is in.
     Enlisted,
 }
@@ -122,6 +125,12 @@ pub enum DialectError {
         #[source]
         source: Box<bowline_kube::Error>,
     },
+    /// Whom Argo CD knows can only be seen where there is a control-plane cluster.
+    #[error(
+        "newcomers are to be known to Argo CD, and there is no control plane: set control-plane.reach, or \
+         go-agents.newcomers to refused or enlisted"
+    )]
+    NobodyKnown,
     /// A Secret lacks a field, or has something else in it.
     #[error("the Secret {name} has no text under {field}: make it anew, or name another")]
     Field {

@@ -64,10 +64,12 @@ pub(crate) async fn run(state: Arc<State>, link: ForeignLink) {
     let _ready = state.handle.with(|_| ()).await;
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let orders = state.foreign.begin(&agent, number);
-    state.views.links.foreign_up(&link, clock::now());
-    state.metrics.theirs.connected(&agent);
-    tracing::info!(%agent, mode = %entry.mode, remote = %link.facts.remote, version = link.facts.version,
+    let before = || state.contacts.get(&agent).map(|contact| contact.version);
+    let version = state.foreign.version(&agent).or_else(before).unwrap_or_default();
+    tracing::info!(%agent, mode = %entry.mode, remote = %link.facts.remote, version,
         "an agent of argocd-agent is connected");
+    state.views.foreign_up(&link, version, clock::now());
+    state.metrics.theirs.connected(&agent);
     let by_destination = entry.mode == Mode::Managed
         && state.plane.as_ref().is_some_and(|p| p.mapping() == Mapping::Destination);
     let apps = match by_destination {
@@ -96,7 +98,7 @@ pub(crate) async fn run(state: Arc<State>, link: ForeignLink) {
     };
     session.serve(orders).await;
     state.foreign.end(&agent, number);
-    state.views.links.foreign_down(&agent, clock::now());
+    state.views.foreign_down(&agent, clock::now());
     tracing::info!(%agent, "an agent of argocd-agent is gone");
 }
 

@@ -182,6 +182,9 @@ async fn a_line_that_the_method_cannot_be_relied_on_is_not_opened() {
     let without_plane = DialectOptions { key: secret, ..DialectOptions::new(MTLS) };
     let opened = Dialect::open(&without_plane, dir.path(), None).await;
     assert!(matches!(opened, Err(DialectError::NoCluster(_))));
+    let known = DialectOptions { newcomers: Newcomers::Known, ..DialectOptions::new(MTLS) };
+    let opened = Dialect::open(&known, dir.path(), None).await;
+    assert!(matches!(opened, Err(DialectError::NobodyKnown)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

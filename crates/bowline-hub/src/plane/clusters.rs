@@ -30,6 +30,20 @@ impl Plane {
         }
     }
 
+    /// Whether a Secret makes an agent known to Argo CD as a cluster, whoever made it.
+    pub(crate) async fn knows_cluster(&self, agent: &NodeId) -> Result<bool, Error> {
+        let kind = self.cluster.kind("", "Secret").await?;
+        let own = Scope::Namespaces(vec![self.options.namespace.clone()]);
+        let labels = format!("{SECRET_TYPE}=cluster,{AGENT_NAME}={agent}");
+        let found = self.cluster.list(&kind, &own, Some(&labels)).await?;
+        Ok(!found.is_empty())
+    }
+
+    /// Whether the hub itself sees to that.
+    pub(crate) fn makes_clusters(&self) -> bool {
+        self.options.cluster_secrets.is_some()
+    }
+
     /// Makes the Secret of an agent what it should be, or takes it away with its agent.
     pub(super) async fn show_cluster(&self, state: &Arc<State>, agent: &NodeId) {
         let Some(how) = &self.options.cluster_secrets else { return };

@@ -22,19 +22,19 @@ impl Plane {
         let known = self.known.lock();
         let listed = |group: &str, kind: &str| {
             let mut all = self.taken.iter().zip(&known.told);
-            all.any(|(t, told)| t.group == group && t.kind == kind && *told == Told::Listed)
+            all.any(|(t, told)| t.group == group && t.kind == kind && told.is_known())
         };
         // Where a repository goes is said by its project.
         listed(&key.group, &key.kind)
             && (key.kind != "Secret" || !key.group.is_empty() || listed(GROUP, "AppProject"))
     }
 
-    /// The kinds that cannot be told, and why.
+    /// The kinds that cannot be told at present, and why.
     pub(crate) fn troubles(&self) -> Vec<(String, String)> {
         let known = self.known.lock();
         let all = self.taken.iter().zip(&known.told);
         let cannot = all.filter_map(|(taken, told)| match told {
-            Told::Cannot(why) => Some((taken.kind.clone(), why.clone())),
+            Told::Cannot(why) | Told::Lapsed(why) => Some((taken.kind.clone(), why.clone())),
             Told::Waits | Told::Listed => None,
         });
         cannot.collect()

@@ -32,6 +32,15 @@ pub(super) enum Told {
     Cannot(String),
     /// All of it.
     Listed,
+    /// All of it once, and at present nothing new, until somebody does something about this.
+    Lapsed(String),
+}
+
+impl Told {
+    /// Whether what was told can be relied on: what was told once stays told.
+    pub(super) fn is_known(&self) -> bool {
+        matches!(self, Self::Listed | Self::Lapsed(_))
+    }
 }
 
 /// What is taken from every control plane, and these kinds.

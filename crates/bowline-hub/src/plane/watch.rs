@@ -68,11 +68,11 @@ impl Plane {
     fn note_listed(&self, at: usize) {
         let kind = &self.taken[at].kind;
         let mut known = self.known.lock();
-        if known.told[at] == Told::Listed {
+        let before = std::mem::replace(&mut known.told[at], Told::Listed);
+        if before.is_known() {
             return;
         }
         tracing::info!(%kind, "listed what is on the control plane");
-        known.told[at] = Told::Listed;
         known.held.clear();
         drop(known);
         self.inbox.everything();
@@ -83,15 +83,22 @@ impl Plane {
         let lasting = !error.is_transient();
         let mut known = self.known.lock();
         let told = &mut known.told[at];
-        let new = Told::Cannot(error.to_string());
+        let new = match told.is_known() {
+            true => Told::Lapsed(error.to_string()),
+            false => Told::Cannot(error.to_string()),
+        };
         if *told == new {
             return;
         }
         tracing::warn!(%kind, %error, "the control plane does not tell it at present");
-        // What passes is waited for; what was told once stays told.
-        if lasting && *told != Told::Listed {
-            *told = new;
-            drop(known);
+        // What passes is waited for.
+        if !lasting {
+            return;
+        }
+        let first = !told.is_known();
+        *told = new;
+        drop(known);
+        if first {
             self.inbox.everything();
         }
     }

@@ -62,12 +62,12 @@ impl Links {
     }
 
     /// An agent of another dialect is connected.
-    pub(crate) fn foreign_up(&self, link: &ForeignLink, now: Wall) {
+    pub(super) fn foreign_up(&self, link: &ForeignLink, version: String, now: Wall) {
         let state = LinkState {
             link: LinkId(0),
             remote: link.facts.remote,
             transport: link.facts.transport,
-            version: link.facts.version.clone(),
+            version,
             counters: link.facts.counters.clone(),
             since: now,
             handle: Some(link.handle.clone()),
@@ -77,7 +77,7 @@ impl Links {
     }
 
     /// It is gone, unless another link of it is up.
-    pub(crate) fn foreign_down(&self, agent: &NodeId, now: Wall) {
+    pub(super) fn foreign_down(&self, agent: &NodeId, now: Wall) {
         let mut links = self.0.write();
         let ended = |s: &&mut LinkState| s.handle.as_ref().is_some_and(|h| h.end().is_some());
         if let Some(state) = links.get_mut(agent).filter(ended) {

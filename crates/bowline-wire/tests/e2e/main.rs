@@ -8,6 +8,7 @@ mod detours;
 mod frames;
 mod keepalive;
 mod limits;
+mod ports;
 mod skew;
 mod stage;
 mod tunnels;

@@ -53,8 +53,9 @@ pub(super) struct Hub {
     /// Let agents of argocd-agent in, unmodified: mtls:REGEX, userpass:FILE, as its --auth
     #[arg(long = "go-agents", value_name = "METHOD")]
     go_agents: Option<String>,
-    /// A file with your own CA, certificate and key as PEM, instead of one made here
-    #[arg(long = "with-ca", value_name = "FILE")]
+    /// A file with your own CA, certificate and key as PEM, instead of one made here; or a folder with tls.crt
+    /// and tls.key, as a Secret is mounted
+    #[arg(long = "with-ca", value_name = "PATH")]
     own_ca: Option<std::path::PathBuf>,
     /// Go on though the store has lost what it acknowledged, or is gone; agents prove what is missing
     #[arg(long)]
@@ -88,8 +89,14 @@ impl Hub {
 }
 
 fn read(path: &Path) -> Outcome<String> {
-    std::fs::read_to_string(path)
-        .map_err(|e| Failure::new(format!("reading {}: {e}", path.display())))
+    let file = |path: &Path| {
+        std::fs::read_to_string(path)
+            .map_err(|e| Failure::new(format!("reading {}: {e}", path.display())))
+    };
+    if !path.is_dir() {
+        return file(path);
+    }
+    Ok(format!("{}\n{}", file(&path.join("tls.crt"))?, file(&path.join("tls.key"))?))
 }
 
 async fn serve(settings: config::Hub, ca: Option<String>, accept_loss: bool) -> Outcome {
@@ -184,6 +191,18 @@ fn size(size: Size) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ca_is_one_file_or_the_two_of_a_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("tls.crt"), "cert").unwrap();
+        let lacking = read(folder.path()).unwrap_err();
+        assert!(lacking.message.contains("tls.key"), "{}", lacking.message);
+        std::fs::write(at("tls.key"), "key").unwrap();
+        assert_eq!(read(folder.path()).unwrap(), "cert\nkey");
+        assert_eq!(read(&at("tls.key")).unwrap(), "key");
+    }
 
     #[test]
     fn a_hub_is_reached_by_localhost_on_its_own_machine() {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use bowline_hub as hub;
 use bowline_hub::{DialectOptions, PlaneOptions};
+use bowline_resources::argocd::GROUP;
 use bowline_resources::argocd::project::Mapping as Placed;
 use serde::{Deserialize, Serialize};
 
@@ -158,6 +159,8 @@ pub enum Newcomers {
     /// It is told to be entered first.
     #[default]
     Refused,
+    /// It is entered, in the mode that it says it is in, if Argo CD has a cluster Secret for it.
+    Known,
     /// It is entered, in the mode that it says it is in.
     Enlisted,
 }
@@ -188,6 +191,7 @@ impl GoAgents {
             blocklist: self.blocklist.clone(),
             newcomers: match self.newcomers {
                 Newcomers::Refused => hub::Newcomers::Refused,
+                Newcomers::Known => hub::Newcomers::Known,
                 Newcomers::Enlisted => hub::Newcomers::Enlisted,
             },
             ..DialectOptions::new(auth)
@@ -209,6 +213,21 @@ impl ClusterSecrets {
 }
 
 impl ControlPlane {
+    /// Kinds beside those that every control plane tells of.
+    fn more_kinds(&self) -> Result<Vec<(String, String)>, String> {
+        let kinds = kinds("control-plane.kinds", &self.kinds)?;
+        let own =
+            [(GROUP, "Application"), (GROUP, "AppProject"), ("", "Secret"), ("", "ConfigMap")];
+        let taken =
+            |(group, kind): &&(String, String)| own.contains(&(group.as_str(), kind.as_str()));
+        match kinds.iter().find(taken) {
+            Some((_, kind)) => Err(format!(
+                "control-plane.kinds: {kind}s travel as far as Argo CD needs them: leave the kind out"
+            )),
+            None => Ok(kinds),
+        }
+    }
+
     /// As the hub takes it; none if there is no such cluster. Errors name the setting.
     pub(crate) fn options(&self) -> Result<Option<PlaneOptions>, String> {
         let access = access(self.reach, self.kubeconfig.as_ref(), self.context.as_ref());
@@ -226,7 +245,7 @@ impl ControlPlane {
                 pattern: self.namespace_pattern.clone(),
                 labels: self.namespace_labels.clone(),
             }),
-            kinds: kinds("control-plane.kinds", &self.kinds)?,
+            kinds: self.more_kinds()?,
             cluster_secrets: self.cluster_secrets.options(),
         }))
     }

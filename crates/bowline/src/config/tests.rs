@@ -99,6 +99,19 @@ fn a_bare_off_of_yaml_is_the_word_off() {
 }
 
 #[test]
+fn kinds_that_travel_anyway_are_not_asked_for() {
+    let hub = |kind: &str| {
+        let file = format!("control-plane: {{reach: in-cluster, kinds: [{kind}]}}\n");
+        let loaded: Loaded<Hub> = layers(&file).load().unwrap();
+        loaded.settings.control_plane.options()
+    };
+    assert_eq!(hub("apps/Deployment").unwrap().unwrap().kinds.len(), 1);
+    for known in ["core/Secret", "core/ConfigMap", "argoproj.io/Application"] {
+        assert!(hub(known).unwrap_err().contains("leave the kind out"), "{known}");
+    }
+}
+
+#[test]
 fn what_the_start_would_refuse_is_told_before() {
     let told = |file: &str| layers(file).load::<Agent>().unwrap_err().to_string();
     let open = told("api: 0.0.0.0:8502\n");

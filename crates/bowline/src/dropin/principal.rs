@@ -10,6 +10,9 @@ use super::log;
 use super::material::Source;
 use crate::failure::{Failure, Outcome};
 
+/// The variable of the setting that says what becomes of agents that are not in the roster.
+const NEWCOMERS: &str = "BOWLINE_GO_AGENTS_NEWCOMERS";
+
 /// What a principal's command line means for a hub.
 #[derive(Debug)]
 pub(crate) struct Principal {
@@ -56,7 +59,10 @@ impl Principal {
         let mut settings = vec![];
         let mut set = |path: &str, value: Value| settings.push((path.to_owned(), value));
         set("go-agents.auth", json!(auth));
-        set("go-agents.newcomers", json!("enlisted"));
+        // As upstream's does: it asks for no Secret. A variable may ask for more.
+        if std::env::var_os(NEWCOMERS).is_none() {
+            set("go-agents.newcomers", json!("enlisted"));
+        }
         set("go-agents.certificate", json!(certificate_rule(given)?));
         set("control-plane.namespace", json!(namespace));
         for (path, value) in ports(given)?.into_iter().chain(plane(given)?).chain(keys(given)) {

@@ -4,7 +4,7 @@ use bowline_client::api::{
     AgentView, AuditEntry, Encoding, Event, JoinTokenView, KvEntry, ObjectView, Outcome,
     ShelfState, ShelfView, Time, TokenView, Verb, What,
 };
-use bowline_resources::{Health, Sync, parse_rfc3339};
+use bowline_resources::{Health, Speaks, Sync, parse_rfc3339};
 
 use super::{Cell, Table, Tint, age};
 
@@ -88,8 +88,16 @@ pub fn agent_row(view: &AgentView, wide: bool, now: Time) -> Vec<Cell> {
     let link = match (view.revoked.is_some(), view.connected, &view.certificate) {
         (true, ..) => Cell::tinted("revoked", Tint::Bad),
         (_, true, _) => Cell::tinted("up", Tint::Good),
-        (_, false, None) => Cell::tinted("not joined", Tint::Soft),
-        (_, false, Some(_)) => Cell::tinted("down", Tint::Bad),
+        // An agent of argocd-agent holds no certificate of ours: that it was heard of tells.
+        (_, false, None) if view.speaks.is_native() || view.last_contact.is_none() => {
+            Cell::tinted("not joined", Tint::Soft)
+        }
+        (_, false, _) => Cell::tinted("down", Tint::Bad),
+    };
+    let version = view.version.as_deref().unwrap_or("");
+    let version = match view.speaks {
+        Speaks::Native => version.to_owned(),
+        Speaks::ArgocdAgent => format!("argocd-agent {version}"),
     };
     let lag = view.lag.map_or(String::new(), |lag| format!("{}/{}", lag.down, lag.up));
     let mut row = vec![
@@ -99,7 +107,7 @@ pub fn agent_row(view: &AgentView, wide: bool, now: Time) -> Vec<Cell> {
         lag.into(),
         format!("{}/{}", view.objects.healthy, view.objects.total).into(),
         view.last_contact.map_or(String::new(), |at| age(at, now)).into(),
-        view.version.as_deref().unwrap_or("").into(),
+        version.trim_end().into(),
         age(view.created, now).into(),
     ];
     if wide {

@@ -1,9 +1,12 @@
 //! What a control plane lacks or does not tell, and a person's word on it.
 
+use std::net::TcpListener;
+
 use serde_json::{Value, json};
 
 use crate::cluster::app;
 use crate::scene::Scene;
+use crate::stage::curl;
 
 #[test]
 fn what_is_held_since_the_control_plane_lacks_it_goes_on_a_persons_word() {
@@ -92,6 +95,8 @@ fn a_kind_that_is_not_there_yet_holds_up_nothing_and_is_found_when_it_comes() {
         let objects = scene.bowline(&["get", "objects", "-A", "-o", "json"]);
         objects.contains("\"Widget\"") && objects.contains("does not have the kind Widget")
     });
+    let doctor = String::from_utf8(scene.agent.run(&["doctor"]).stdout).unwrap();
+    assert!(doctor.contains("Widget is not told: the cluster does not have the kind"), "{doctor}");
     scene.plane.ok(&["delete", &crd, "--wait=false"]);
 }
 
@@ -105,7 +110,8 @@ fn a_kind_that_an_agent_may_not_list_holds_up_nothing_but_itself() {
     assert!(without.len() < all.len(), "{all:?}");
     scene.agent.kill();
     scene.site.patch(&place, &json!({"rules": without}));
-    scene.agent.restart();
+    let health = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    scene.agent.restart_with(&["--health", &health.to_string()]);
     scene.plane.create(&json!({
         "apiVersion": "v1", "kind": "ConfigMap", "data": {"key": "1"},
         "metadata": {"name": "argocd-gpg-keys-cm", "namespace": scene.argocd},
@@ -116,7 +122,18 @@ fn a_kind_that_an_agent_may_not_list_holds_up_nothing_but_itself() {
         let objects = scene.bowline(&["get", "objects", "-A", "-o", "json"]);
         objects.contains("RBAC does not allow to list configmaps")
     });
+    let ready = curl(health.port(), "/readyz");
+    assert!(ready.starts_with("HTTP/1.1 200"), "{ready}");
+    assert!(
+        ready.contains("cluster: ConfigMap: RBAC does not allow to list configmaps"),
+        "{ready}"
+    );
+    let doctor = String::from_utf8(scene.agent.run(&["doctor"]).stdout).unwrap();
+    assert!(doctor.contains("ConfigMap is not told: RBAC does not allow to list"), "{doctor}");
     scene.site.patch(&place, &json!({"rules": all}));
+    scene.until("nothing is missing any more", || {
+        !curl(health.port(), "/readyz").contains("ConfigMap")
+    });
     let keys = format!("configmap/{}/argocd-gpg-keys-cm", scene.home);
     scene.site_shows(&keys, "it goes on", |o| o["data"]["key"] == "1");
 }

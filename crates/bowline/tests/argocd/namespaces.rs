@@ -72,7 +72,8 @@ fn show_credentials(scene: &Scene<()>) {
 #[test]
 fn argo_cd_knows_an_agent_as_a_cluster_while_it_is_in_the_roster() {
     let name = bowline_testbed::namespace("managed");
-    let scene = Scene::without_agent(&name, "managed", &[], &clusters("on-entry"), Rights::All);
+    let scene =
+        Scene::without_agent(&name, "managed", &[], &clusters("on-entry"), Rights::OfClusters);
     show_credentials(&scene);
     scene.bowline(&["agents", "create", &name]);
     let place = format!("secret/{}/cluster-{name}", scene.argocd);
@@ -93,7 +94,8 @@ fn argo_cd_knows_an_agent_as_a_cluster_while_it_is_in_the_roster() {
 #[test]
 fn a_cluster_secret_that_somebody_made_is_neither_changed_nor_deleted() {
     let name = bowline_testbed::namespace("managed");
-    let scene = Scene::without_agent(&name, "managed", &[], &clusters("on-entry"), Rights::All);
+    let scene =
+        Scene::without_agent(&name, "managed", &[], &clusters("on-entry"), Rights::OfClusters);
     show_credentials(&scene);
     let own = format!("cluster-{name}");
     scene.plane.create(&json!({
@@ -115,7 +117,8 @@ fn a_cluster_secret_that_somebody_made_is_neither_changed_nor_deleted() {
 #[test]
 fn argo_cd_knows_an_agent_as_a_cluster_once_it_was_here() {
     let name = bowline_testbed::namespace("managed");
-    let scene = Scene::without_agent(&name, "managed", &[], &clusters("on-contact"), Rights::All);
+    let scene =
+        Scene::without_agent(&name, "managed", &[], &clusters("on-contact"), Rights::OfClusters);
     show_credentials(&scene);
     let other = format!("{name}-b");
     scene.bowline(&["agents", "create", &other]);

@@ -10,13 +10,15 @@ use crate::cluster::Cluster;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Role {
     Hub,
+    /// A hub that shows agents to Argo CD as clusters.
+    HubOfClusters,
     Agent,
 }
 
 impl Role {
     fn word(self) -> &'static str {
         match self {
-            Self::Hub => "hub",
+            Self::Hub | Self::HubOfClusters => "hub",
             Self::Agent => "agent",
         }
     }
@@ -24,6 +26,7 @@ impl Role {
     fn rights(self) -> &'static str {
         match self {
             Self::Hub => include_str!("../../../../deploy/rbac/hub.yaml"),
+            Self::HubOfClusters => include_str!("../../../../deploy/rbac/hub-destination.yaml"),
             Self::Agent => include_str!("../../../../deploy/rbac/agent.yaml"),
         }
     }

@@ -38,6 +38,8 @@ pub(crate) struct Scene<A = Agent> {
 pub(crate) enum Rights {
     /// What `deploy/rbac` lets them.
     Deployed,
+    /// The same where the hub shows agents to Argo CD as clusters.
+    OfClusters,
     /// Everything.
     All,
 }
@@ -93,9 +95,13 @@ impl Scene<()> {
         site.namespace(&home);
         let files = tempfile::tempdir().unwrap();
         let settings = written(&files, "hub", settings);
-        let deployed = rights == Rights::Deployed;
-        let accounts = deployed.then(|| Account::new(Role::Hub, &plane, name, &argocd));
-        let accounts: Vec<_> = accounts.into_iter().collect();
+        let role = match rights {
+            Rights::Deployed => Some(Role::Hub),
+            Rights::OfClusters => Some(Role::HubOfClusters),
+            Rights::All => None,
+        };
+        let accounts: Vec<_> =
+            role.iter().map(|role| Account::new(*role, &plane, name, &argocd)).collect();
         let admin = plane.kubeconfig.to_str().unwrap().to_owned();
         let kubeconfig = accounts.first().map_or(admin.as_str(), Account::flag);
         let mut more = vec!["--config", &settings, "--kubeconfig", kubeconfig, "-n", &argocd];

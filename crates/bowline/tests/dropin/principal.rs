@@ -13,7 +13,7 @@ struct Principal {
     health: String,
 }
 
-fn principal(lab: &Lab) -> Principal {
+fn principal(lab: &Lab, more: &[(&str, &str)]) -> Principal {
     let (port, metrics, health) = (free_port(), free_port(), free_port());
     let args = [
         "principal",
@@ -30,12 +30,13 @@ fn principal(lab: &Lab) -> Principal {
         "--allowed-namespaces=*",
     ];
     let data = lab.dir.path().join("hub");
-    let env = [
+    let mut env = vec![
         ("ARGOCD_PRINCIPAL_AUTH", "mtls:CN=([^,]+)"),
         ("ARGOCD_PRINCIPAL_HEALTH_CHECK_PORT", &health),
         ("BOWLINE_DATA", data.to_str().unwrap()),
         ("BOWLINE_API", "127.0.0.1:0"),
     ];
+    env.extend(more);
     let log = lab.dir.path().join("principal.log");
     let mut process = Process::start(&lab.program(Make::Ours, "argocd-agent"), &args, &env, &log);
     lab.until("the principal is ready", || {
@@ -74,7 +75,7 @@ fn go_agent(lab: &Lab, port: &str) -> Process {
 fn a_go_agent_works_with_it_through_new_certificates_and_beside_a_native_agent() {
     let lab = Lab::new("principal");
     lab.install();
-    let principal = principal(&lab);
+    let principal = principal(&lab, &[]);
     let said = principal.process.said();
     let told = |flag: &str| said.contains(&format!("note: {flag} has no effect here: "));
     assert!(told("--event-processors") && told("--enable-resource-proxy"), "{said}");
@@ -93,7 +94,14 @@ fn a_go_agent_works_with_it_through_new_certificates_and_beside_a_native_agent()
         let metrics = http(&principal.metrics, "/metrics");
         metrics.contains("\nargocd_principal_connected_agents 1\n")
     });
+    counted(&lab, &principal);
     drop(agent);
+    lab.until("it is down, and not as one that never joined", || {
+        bowline(&lab, &["agents", "list"]).lines().any(|line| {
+            let is = |word: &str| line.split_whitespace().any(|w| w == word);
+            is(&lab.name) && is("down") && is("0.9.0")
+        })
+    });
     // A new CA, and certificates of it: the agent, which reads its own at its start only, is let in
     // once the principal shows and trusts the new ones.
     lab.ctl_ok(Make::Ours, &["pki", "init", "--force"]);
@@ -104,20 +112,60 @@ fn a_go_agent_works_with_it_through_new_certificates_and_beside_a_native_agent()
     native(&lab, &principal);
 }
 
+#[test]
+fn where_newcomers_must_be_known_a_go_agent_is_told_which_command_makes_it_so() {
+    let lab = Lab::new("known");
+    lab.ctl_ok(Make::Ours, &["pki", "init"]);
+    lab.ctl_ok(Make::Ours, &["jwt", "create-key"]);
+    lab.issue(&[]);
+    let principal = principal(&lab, &[("BOWLINE_GO_AGENTS_NEWCOMERS", "known")]);
+    let agent = go_agent(&lab, &principal.port);
+    let name = &lab.name;
+    let told =
+        format!("Argo CD has no cluster Secret for {name}: argocd-agentctl agent create {name}");
+    lab.until("the agent is told", || agent.said().contains(&told));
+    assert!(!bowline(&lab, &["agents", "list"]).contains(name.as_str()), "nobody was entered");
+    lab.ctl_ok(Make::Ours, &["agent", "create", name]);
+    lab.until("it is let in", || http(&principal.metrics, "/metrics").contains(ONE_CONNECTED));
+    counted(&lab, &principal);
+}
+
+/// What the hub's metrics say of one agent.
+const ONE_CONNECTED: &str = "\nbowline_hub_agents_connected 1\n";
+
+/// A Go agent that is connected counts as any other does.
+fn counted(lab: &Lab, principal: &Principal) {
+    assert!(http(&principal.metrics, "/metrics").contains(ONE_CONNECTED));
+    let listed: Value =
+        serde_json::from_str(&bowline(lab, &["agents", "list", "-o", "json"])).unwrap();
+    let items = listed["items"].as_array().or(listed.as_array()).unwrap();
+    let agent = items.iter().find(|agent| agent["name"] == lab.name.as_str()).unwrap();
+    assert_eq!(agent["connected"], true, "{agent}");
+    assert_eq!(agent["mode"], "managed", "{agent}");
+    assert_eq!(agent["version"], "0.9.0", "{agent}");
+    assert_eq!(agent["speaks"], "argocd-agent", "{agent}");
+    assert!(agent["lastContact"].is_string(), "{agent}");
+    let doctor = bowline(lab, &["doctor"]);
+    assert!(doctor.contains("the one agent is connected"), "{doctor}");
+}
+
+/// Runs a command at the hub.
+fn bowline(lab: &Lab, args: &[&str]) -> String {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_bowline"));
+    let out = command.arg("--data").arg(lab.dir.path().join("hub")).args(args).output().unwrap();
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&out.stderr), String::from_utf8_lossy(&out.stdout));
+    assert!(out.status.success() || args == ["doctor"], "{args:?}: {said}");
+    String::from_utf8(out.stdout).unwrap()
+}
+
 fn shows(lab: &Lab, place: &str, what: &str, is: impl Fn(&Value) -> bool) {
     lab.until(&format!("{place} {what}"), || is(&lab.site.get(place).unwrap_or(Value::Null)));
 }
 
 /// An agent of ours joins the same hub, on the same port.
 fn native(lab: &Lab, principal: &Principal) {
-    let data = lab.dir.path().join("hub");
-    let bowline = |args: &[&str]| {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_bowline"));
-        let out = command.arg("--data").arg(&data).args(args).output().unwrap();
-        assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
-        String::from_utf8(out.stdout).unwrap()
-    };
-    let token = bowline(&["join-token", "native"]);
+    let token = bowline(lab, &["join-token", "native"]);
     let hub = format!("127.0.0.1:{}", principal.port);
     let own = lab.dir.path().join("native");
     let args = ["agent", "--data", own.to_str().unwrap(), "--hub", &hub, "--join", token.trim()];
@@ -127,7 +175,7 @@ fn native(lab: &Lab, principal: &Principal) {
     let _agent = Process::start(env!("CARGO_BIN_EXE_bowline").as_ref(), &args, &[], &log);
     lab.until("both agents are up", || {
         let listed: Value =
-            serde_json::from_str(&bowline(&["agents", "list", "-o", "json"])).unwrap();
+            serde_json::from_str(&bowline(lab, &["agents", "list", "-o", "json"])).unwrap();
         let items = listed["items"].as_array().or(listed.as_array()).unwrap();
         items.iter().filter(|agent| agent["connected"] == true).count() == 2
     });

@@ -301,6 +301,16 @@ pub(crate) fn manifest(name: &str, image: &str) -> String {
     )
 }
 
+/// What a port of this machine answers to a plain GET.
+pub(crate) fn curl(port: u16, path: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
 /// An agent, and its line to the hub.
 pub(crate) struct Agent {
     /// Its name.
@@ -321,7 +331,10 @@ impl Agent {
             (format!("localhost:{}", self.line.port), format!("127.0.0.1:{}", self.api_port));
         let data = self.data.to_str().unwrap();
         let mut args = vec!["agent", "--data", data, "--hub", &hub, "--api", &api];
-        args.extend(["--metrics", "off", "--health", "off", "--transport", self.transport]);
+        args.extend(["--metrics", "off", "--transport", self.transport]);
+        if !self.more.iter().any(|flag| flag == "--health") {
+            args.extend(["--health", "off"]);
+        }
         if let Some(token) = join {
             args.extend(["--join", token]);
         }
@@ -329,6 +342,13 @@ impl Agent {
         let role = Role::start(&args, &self.log);
         self.api_port = port(&role.ready, "API on ");
         self.role = Some(role);
+    }
+
+    /// Starts it again, on what it has, with these flags beside those that it had.
+    #[allow(dead_code, reason = "one of the suites that share this needs it")]
+    pub(crate) fn restart_with(&mut self, more: &[&str]) {
+        self.more.extend(more.iter().map(|flag| (*flag).to_owned()));
+        self.start(None);
     }
 
     /// Starts it again, on what it has.
@@ -370,12 +390,7 @@ impl Agent {
 
     /// What the agent's own API answers to a plain GET.
     pub(crate) fn curl(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.api_port)).unwrap();
-        let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-        stream.write_all(head.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        curl(self.api_port, path)
     }
 
     /// Applies an object at the agent.

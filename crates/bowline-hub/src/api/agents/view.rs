@@ -59,6 +59,7 @@ pub(crate) fn one(state: &State, listed: &Listed, lag: Option<Lag>) -> AgentView
         labels: entry.labels.clone(),
         kv_prefixes: entry.kv_prefixes.clone(),
         created: Time(entry.created),
+        speaks: entry.speaks,
         connected,
         since,
         // Keepalive sees to it that a link that is up has been heard within seconds.

@@ -61,11 +61,13 @@ fn agents(state: &State) -> Vec<Finding> {
         let entry = &listed.entry;
         let name = || entry.name.to_string();
         let up = state.views.links.get(&entry.name).is_some_and(|l| l.handle.is_some());
-        match (entry.revoked.is_some(), entry.certificate.is_some()) {
+        // An agent of argocd-agent holds no certificate of ours: whether it ever came tells.
+        let came = entry.certificate.is_some() || state.contacts.get(&entry.name).is_some();
+        match (entry.revoked.is_some(), up) {
             (true, _) => revoked.push(name()),
-            (false, false) => new.push(name()),
-            (false, true) if !up => away.push(name()),
             (false, true) => {}
+            (false, false) if came => away.push(name()),
+            (false, false) => new.push(name()),
         }
         if let Some(mode) = entry.changing {
             let why = listed.waiting.as_deref().unwrap_or("it has just begun");

@@ -50,12 +50,15 @@ fn agents_show_link_lag_and_a_change_of_mode() {
         agent(json!({"name": "beta", "changing": "autonomous", "connected": false})),
         agent(json!({"name": "gamma", "connected": false, "certificate": null, "lag": null,
             "version": null, "lastContact": null})),
+        agent(json!({"name": "delta", "connected": false, "certificate": null, "lag": null,
+            "version": "0.9.0", "speaks": "argocd-agent"})),
     ];
     let expected = "\
-NAME    MODE                    LINK         LAG   OBJECTS   LAST CONTACT   VERSION   AGE
-alpha   managed                 up           0/2   2/3       2s             0.1.0     10m
-beta    managed -> autonomous   down         0/2   2/3       2s             0.1.0     10m
-gamma   managed                 not joined   -     2/3       -              -         10m
+NAME    MODE                    LINK         LAG   OBJECTS   LAST CONTACT   VERSION              AGE
+alpha   managed                 up           0/2   2/3       2s             0.1.0                10m
+beta    managed -> autonomous   down         0/2   2/3       2s             0.1.0                10m
+gamma   managed                 not joined   -     2/3       -              -                    10m
+delta   managed                 down         -     2/3       2s             argocd-agent 0.9.0   10m
 ";
     assert_eq!(agents(&list, false, NOW).render(false), expected);
 }

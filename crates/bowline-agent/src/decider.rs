@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bowline_client::api::{Approval, Approved, HandedOver, Handover, OperationAsked};
 use bowline_drive::Decider;
-use bowline_resources::{OperationRequest, Owner};
+use bowline_resources::{NOT_YET, OperationRequest, Owner};
 use bowline_sync::Decision;
 use bowline_types::{Item, NodeId, Now, Proposal};
 
@@ -41,7 +41,8 @@ impl Decider for Operations {
         let request = OperationRequest::decode(ask).map_err(|e| e.to_string())?;
         let mut state = self.world.state();
         let wanted = state.wanted(&request.key).cloned();
-        let wanted = wanted.ok_or_else(|| format!("{} is not known here", request.key))?;
+        // What asks for it may have overtaken what makes it known.
+        let wanted = wanted.ok_or_else(|| format!("{NOT_YET}{} is not known here", request.key))?;
         let before = state.before(&request.key);
         let look = self.applier.operate(&wanted.desired, wanted.rev, before, &request, now.wall)?;
         let answer = look.observed.operation.as_ref().map(OperationAsked::from);

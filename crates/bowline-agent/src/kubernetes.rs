@@ -149,6 +149,8 @@ pub(crate) struct Kubernetes {
     options: KubernetesOptions,
     sink: Sink,
     known: Mutex<Known>,
+    /// Held from looking to telling: what was seen first must not be told last.
+    telling: Mutex<()>,
     errands: mpsc::UnboundedSender<Errand>,
     /// What may have to be taken in, and whom to tell of it.
     intake: Mutex<intake::News>,
@@ -222,6 +224,7 @@ impl Kubernetes {
             options,
             sink,
             known: Mutex::default(),
+            telling: Mutex::default(),
             errands,
             intake: Mutex::default(),
             wake: Arc::default(),

@@ -23,7 +23,13 @@ pub enum WireError {
     /// Its data is a protobuf message; the dialect has JSON only.
     #[error("the data is a protobuf message of type {0:?}: send JSON as binary_data")]
     ProtoData(String),
+    /// An id that is longer than any name with any uid. Ids are remembered, so they are bounded.
+    #[error("an id of {0} bytes, at most {LONGEST_ID} are taken")]
+    LongId(usize),
 }
+
+/// The longest id of an event or of what it is about, in bytes.
+const LONGEST_ID: usize = 1024;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,6 +177,11 @@ impl Event {
                 }
                 _ => {}
             }
+        }
+        let id = |name: &str| texts.get(name).map_or(0, String::len);
+        let longest = id("resourceid").max(id("eventid"));
+        if longest > LONGEST_ID {
+            return Err(WireError::LongId(longest));
         }
         let mut text = |name: &str| texts.remove(name);
         Ok(Self {

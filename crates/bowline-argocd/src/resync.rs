@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use bowline_resources::Mode;
+use bowline_resources::{Mode, ObjectKey};
 
 use crate::payload::{RequestSyncedResourceList, RequestUpdate};
 use crate::{End, Kind, Need, Place, Resource, Subject};
@@ -19,6 +19,9 @@ mod tests;
 
 pub use inventory::{Held, Inventory};
 pub use message::{Message, word};
+
+/// The longest uid that is believed, in bytes.
+const LONGEST_UID: usize = 128;
 
 /// What an end is in a resync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +56,9 @@ pub enum ResyncError {
     /// A kind of object that the dialect does not keep in step.
     #[error("{0:?} is not a kind that is kept in step")]
     Unknown(String),
+    /// A name that no object can have, or a uid that none has.
+    #[error("a name or uid that no {0} can have")]
+    Name(Resource),
 }
 
 /// Where Applications are on this end.
@@ -215,8 +221,14 @@ impl Resync {
         request: &RequestUpdate,
     ) -> Result<Vec<Owed>, ResyncError> {
         let asked = self.place_of(&request.kind, &request.namespace, &request.name)?;
+        if request.uid.len() > LONGEST_UID {
+            return Err(ResyncError::Name(asked.resource));
+        }
         let place = self.own_place(inventory, asked, &request.uid);
-        self.note_answered(&place);
+        // Names of what is not there are as many as the peer makes up: only what is can be listed.
+        if inventory.get(&place).is_some() {
+            self.note_answered(&place);
+        }
         let need = match inventory.get(&place) {
             None => Need::Delete { uid: request.uid.clone() },
             Some(held) if held.is_as(request) => {
@@ -298,6 +310,11 @@ impl Resync {
             (Resource::Application, Apps::AsNamed) => namespace,
             _ => &self.home,
         };
+        // What is asked about is remembered, be it there or not.
+        let (api_version, kind) = resource.type_of();
+        let group = api_version.split_once('/').map_or(ObjectKey::CORE, |(group, _)| group);
+        ObjectKey::from_parts(group, kind, namespace, name)
+            .map_err(|_| ResyncError::Name(resource))?;
         Ok(Place::new(resource, namespace, name))
     }
 }

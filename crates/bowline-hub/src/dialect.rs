@@ -11,6 +11,7 @@ mod speech;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use bowline_argocd::auth::{self, Line};
 use bowline_resources::{ObjectKey, Operation};
@@ -86,8 +87,8 @@ impl Dialect {
 /// Something for a session to do.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// What is wanted of these may have changed.
-    Look(BTreeSet<ObjectKey>),
+    /// What is wanted of something may have changed: see [`Orders::looks`].
+    Look,
     /// Somebody asks for an operation.
     Operate {
         /// On this.
@@ -99,25 +100,46 @@ pub(crate) enum Order {
     },
 }
 
+/// What a session is told.
+#[derive(Debug)]
+struct Orders {
+    todo: mpsc::UnboundedReceiver<Order>,
+    looks: Looks,
+}
+
+/// What a session has to look at. A set, so that an agent that takes nothing any more costs no more
+/// than it has objects.
+type Looks = Arc<Mutex<BTreeSet<ObjectKey>>>;
+
+/// The end of a session at which it is told.
+#[derive(Debug)]
+struct Teller {
+    number: u64,
+    orders: mpsc::UnboundedSender<Order>,
+    looks: Looks,
+}
+
 /// The sessions that are up, by agent.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
-    up: Mutex<BTreeMap<NodeId, (u64, mpsc::UnboundedSender<Order>)>>,
+    up: Mutex<BTreeMap<NodeId, Teller>>,
     /// The certificates that agents showed when they last subscribed, as block lists name them.
     shown: Mutex<BTreeMap<NodeId, String>>,
 }
 
 impl Sessions {
     /// A new session takes the place of an older one.
-    fn begin(&self, agent: &NodeId, number: u64) -> mpsc::UnboundedReceiver<Order> {
+    fn begin(&self, agent: &NodeId, number: u64) -> Orders {
         let (orders, todo) = mpsc::unbounded_channel();
-        self.up.lock().insert(agent.clone(), (number, orders));
-        todo
+        let looks = Looks::default();
+        let teller = Teller { number, orders, looks: looks.clone() };
+        self.up.lock().insert(agent.clone(), teller);
+        Orders { todo, looks }
     }
 
     fn end(&self, agent: &NodeId, number: u64) {
         let mut sessions = self.up.lock();
-        if sessions.get(agent).is_some_and(|(n, _)| *n == number) {
+        if sessions.get(agent).is_some_and(|teller| teller.number == number) {
             sessions.remove(agent);
         }
     }
@@ -147,7 +169,24 @@ impl Sessions {
     /// Tells the session of an agent, if there is one.
     pub(crate) fn tell(&self, agent: &NodeId, order: impl FnOnce() -> Order) -> bool {
         let sessions = self.up.lock();
-        sessions.get(agent).is_some_and(|(_, orders)| orders.send(order()).is_ok())
+        sessions.get(agent).is_some_and(|teller| teller.orders.send(order()).is_ok())
+    }
+
+    /// Tells the session of an agent, if there is one, that what is wanted of these may have changed.
+    pub(crate) fn look<K: Iterator<Item = ObjectKey>>(
+        &self,
+        agent: &NodeId,
+        keys: impl FnOnce() -> K,
+    ) {
+        let sessions = self.up.lock();
+        let Some(teller) = sessions.get(agent) else { return };
+        let mut looks = teller.looks.lock();
+        let told = !looks.is_empty();
+        looks.extend(keys());
+        if !told && !looks.is_empty() {
+            // A session that has ended looks at nothing any more.
+            let _ended = teller.orders.send(Order::Look);
+        }
     }
 }
 

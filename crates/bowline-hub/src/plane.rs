@@ -25,12 +25,13 @@ use bowline_argocd::auth::Search;
 use bowline_kube::{Cluster, Departed, Kind};
 use bowline_resources::argocd::project::Mapping;
 use bowline_resources::argocd::{GPG_KEYS, GROUP};
-use bowline_resources::{Object, ObjectKey};
+use bowline_resources::{Object, ObjectKey, Operation};
 use bowline_types::NodeId;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::state::State;
+use clusters::says;
 use kinds::{Taken, Told};
 
 pub(crate) use clusters::chain;
@@ -128,7 +129,7 @@ pub(crate) struct Plane {
     uid: OnceLock<String>,
     inbox: Arc<Inbox>,
     known: Mutex<Known>,
-    asked: Mutex<BTreeSet<(Pair, bowline_resources::Operation)>>,
+    asked: Mutex<BTreeMap<(Pair, Operation), ask::Wish>>,
 }
 
 #[derive(Debug, Default)]
@@ -267,7 +268,25 @@ impl Plane {
             Some(at(agent, name))
         });
         pairs.extend(mirrors.filter(|_| key.kind == "AppProject"));
+        for repository in self.repositories_of(key) {
+            pairs.extend(names.iter().map(|agent| {
+                let namespace = Some(agent.to_string());
+                (agent.clone(), ObjectKey { namespace, ..repository.clone() })
+            }));
+        }
         pairs
+    }
+
+    /// The Secrets that go where a project goes, if this is one.
+    fn repositories_of(&self, project: &ObjectKey) -> Vec<ObjectKey> {
+        if (project.group.as_str(), project.kind.as_str()) != (GROUP, "AppProject") {
+            return vec![];
+        }
+        let known = self.known.lock();
+        let secrets = known.there.iter().filter(|(key, _)| key.kind == "Secret");
+        let of_it =
+            secrets.filter(|(_, o)| says(o, "project").is_some_and(|name| name == project.name));
+        of_it.map(|(key, _)| key.clone()).collect()
     }
 
     /// The agents that an Application is, or was, about.

@@ -19,7 +19,7 @@ use bowline_types::{Change, Item, NodeId, Now, ProposalId, ShelfId, Verdict};
 use tokio::sync::{Notify, mpsc};
 
 use crate::access::AccessView;
-use crate::dialect::{Order, Sessions};
+use crate::dialect::Sessions;
 use crate::plane::Inbox;
 use crate::shelves;
 use ring::Mark;
@@ -183,10 +183,8 @@ impl Folder {
         now: Now,
     ) {
         gone.into_iter().for_each(|key| self.0.todo(Work::Reap(agent.clone(), key)));
-        self.0.foreign.tell(agent, || {
-            let keys = changes.iter().filter_map(|c| ObjectKey::from_record(c.key()).ok());
-            Order::Look(keys.collect())
-        });
+        let keys = || changes.iter().filter_map(|c| ObjectKey::from_record(c.key()).ok());
+        self.0.foreign.look(agent, keys);
         if let Some(plane) = &self.0.plane {
             plane.objects(agent, changes.iter().map(Change::key));
         }

@@ -21,6 +21,8 @@ pub const MISMATCH_POLICY: &str = "argocd.argoproj.io/source-uid-mismatch-policy
 pub const ADOPTION_POLICY: &str = "argocd.argoproj.io/adoption-policy";
 /// Asks the controller to look again: `normal` or `hard`; it takes the annotation away.
 pub const REFRESH: &str = "argocd.argoproj.io/refresh";
+/// Where the id of a request is found again, in the operation's own record or on the object.
+pub const OPERATION_ID: &str = "bowline.io/operation";
 /// On what the control plane shows of an autonomous agent: when it last wrote that.
 pub const LAST_UPDATED: &str = "argocd-agent.argoproj.io/last-updated";
 /// Written by the notifications controller of each cluster for itself.

@@ -24,7 +24,7 @@ pub use diff::{Absence, DeleteWhy, HoldWhy, Intent, Live, ReplaceWhy, Step, Want
 pub use key::ObjectKey;
 pub use object::{Error, Metadata, Object};
 pub use observed::{Health, Observed, Of, Sync};
-pub use operation::{Operation, OperationRequest, OperationState, Phase};
+pub use operation::{NOT_YET, Operation, OperationRequest, OperationState, Phase};
 pub use patch::merge_patch;
 pub use roster::{
     Certificate, Filled, Mode, Owner, RosterEntry, Rule, Settled, Speaks, desired_shelf,

@@ -96,6 +96,21 @@ impl Observed {
         Self { reported: other.reported, ..self.clone() } == *other
     }
 
+    /// The report if its body has at most so many bytes; else one that says so in place of the
+    /// object's own status.
+    #[must_use]
+    pub fn within(self, most: usize) -> Self {
+        let size = self.encode().bytes.len();
+        if size <= most {
+            return self;
+        }
+        let message = format!(
+            "its status is not shown: {size} bytes as a report, at most {most} go to the hub; make \
+             it smaller"
+        );
+        Self { sync: Sync::OutOfSync, message, status: Value::Null, ..self }
+    }
+
     /// As a body.
     pub fn encode(&self) -> Body {
         Body::new(crate::encode(self))

@@ -25,6 +25,9 @@ pub enum Operation {
 
 by_name!(Operation: Sync, Refresh, Terminate);
 
+/// How a refusal begins that says nothing against the operation: whoever asks again later may be heard.
+pub const NOT_YET: &str = "not yet: ";
+
 /// The question in a proposal to the agent's `observed@agent`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperationRequest {

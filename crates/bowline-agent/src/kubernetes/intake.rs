@@ -148,7 +148,7 @@ fn as_wanted(key: &ObjectKey, there: &Object) -> Option<Desired> {
     object.metadata.uid = Some(uid.clone());
     object.metadata.creation_timestamp.clone_from(&there.metadata.creation_timestamp);
     object.metadata.deletion_timestamp.clone_from(&there.metadata.deletion_timestamp);
-    for passing in [argocd::REFRESH, argocd::LAST_APPLIED, super::operate::ID] {
+    for passing in [argocd::REFRESH, argocd::LAST_APPLIED, argocd::OPERATION_ID] {
         object.metadata.annotations.remove(passing);
     }
     object.rest.remove("operation");

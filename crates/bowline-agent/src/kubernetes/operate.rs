@@ -6,10 +6,11 @@
 use std::sync::Arc;
 
 use bowline_kube::{Part, Patch};
+use bowline_resources::argocd::OPERATION_ID as ID;
 use bowline_resources::simulated::Look;
 use bowline_resources::{
-    Desired, Object, ObjectKey, Observed, Operation, OperationRequest, OperationState, Phase,
-    argocd,
+    Desired, NOT_YET, Object, ObjectKey, Observed, Operation, OperationRequest, OperationState,
+    Phase, argocd,
 };
 use bowline_types::{Rev, Wall};
 use serde_json::{Map, Value, json};
@@ -18,9 +19,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::Kubernetes;
-
-/// Where the id of a request is found again in the operation's own record.
-pub(super) const ID: &str = "bowline.io/operation";
 
 /// Something to do on the cluster that is not state.
 #[derive(Clone, Debug)]
@@ -45,7 +43,8 @@ impl Kubernetes {
             return Err("the object was deleted and made anew since".into());
         }
         let there = self.known.lock().there.get(&key).cloned();
-        let there = there.ok_or("the object is not on the cluster yet")?;
+        // Not made yet, or not heard of since this agent was started.
+        let there = there.ok_or_else(|| format!("{NOT_YET}the object is not on the cluster"))?;
         if desired.deleting || super::there::is_going(&there) {
             return Err("the object is being deleted".into());
         }
@@ -53,7 +52,9 @@ impl Kubernetes {
             return Err("only Applications have operations on this cluster".into());
         }
         let asked = look.observed.operation.as_ref();
-        if asked.is_some_and(|o| o.id == request.id) {
+        // It may have been taken on before the last one that was.
+        let begun = is_begun(&OperationState::begin(request, now), &there);
+        if begun || asked.is_some_and(|o| o.id == request.id) {
             return Ok(look);
         }
         let busy = there.rest.contains_key("operation") || phase(&there) == Some(Phase::Running);

@@ -41,17 +41,24 @@ impl Kubernetes {
 
     /// Tells the reconciler what is there under a key, and has it look.
     pub(super) fn tell(&self, key: &ObjectKey) {
+        let telling = self.telling.lock();
         let (owner, wanted) = self.sink.wanted_uid(key);
         let held = self.held(&self.known.lock(), key, owner, wanted.as_deref());
         match held {
             Some(held) => self.sink.put(held),
             None => self.sink.gone(key),
         }
+        drop(telling);
         self.sink.news(key);
         if owner == Owner::Agent {
-            self.intake.lock().keys.insert(key.clone());
-            self.wake.notify_one();
+            self.to_take_in(key);
         }
+    }
+
+    /// What the cluster itself says of an object may differ from what the shelf says.
+    pub(super) fn to_take_in(&self, key: &ObjectKey) {
+        self.intake.lock().keys.insert(key.clone());
+        self.wake.notify_one();
     }
 
     fn held(

@@ -97,10 +97,18 @@ impl Kubernetes {
         if from == Owner::Hub {
             self.bring(key, desired).await?;
         }
-        // What the agent owns comes from the cluster, and is never written there.
         let applied = Applied { desired: desired.clone(), rev, from };
-        self.known.lock().applied.insert(key.clone(), applied);
-        self.tell(key);
+        let there = {
+            let mut known = self.known.lock();
+            known.applied.insert(key.clone(), applied);
+            known.there.contains_key(key)
+        };
+        match from {
+            // What the agent owns comes from the cluster, and is never written there: if it is gone, the
+            // shelf has to follow. Until it can, looking again would find the same again, at once.
+            Owner::Agent if !there => self.to_take_in(key),
+            _ => self.tell(key),
+        }
         Ok(())
     }
 

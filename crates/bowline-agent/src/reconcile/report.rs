@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bowline_drive::Error;
 use bowline_resources::{ObjectKey, Observed, Of, Owner, Sync};
 use bowline_sync::WriteError;
-use bowline_types::{Guard, Item, MAX_COMMIT_BYTES, MAX_COMMIT_RECORDS, ShelfId, Wall};
+use bowline_types::{Guard, Item, Key, MAX_COMMIT_BYTES, MAX_COMMIT_RECORDS, ShelfId, Wall};
 use tracing::debug;
 
 use super::{Reconciler, Trouble};
@@ -129,7 +129,16 @@ fn news(state: &State, key: &ObjectKey, observed: Option<&Observed>) -> Option<G
     let guard = Guard { key: key.record_key(), at: seen.map(|s| s.rev) };
     match (observed, seen) {
         (Some(observed), Some(seen)) if seen.observed.same_news(observed) => None,
-        (Some(observed), _) => Some((guard, Item::put(key.record_key(), observed.encode()))),
+        (Some(observed), _) => {
+            let item = Item::put(key.record_key(), observed.encode());
+            if item.weight() <= MAX_COMMIT_BYTES {
+                return Some((guard, item));
+            }
+            // One that the shelf does not take must not hold up the others.
+            let told = observed.clone().within(MAX_COMMIT_BYTES - Key::MAX);
+            let same = seen.is_some_and(|seen| seen.observed.same_news(&told));
+            (!same).then(|| (guard, Item::put(key.record_key(), told.encode())))
+        }
         (None, Some(_)) => Some((guard, Item::remove(key.record_key()))),
         (None, None) => None,
     }

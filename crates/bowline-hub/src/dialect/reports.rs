@@ -2,9 +2,11 @@
 
 use bowline_argocd::payload::ErrorReport;
 use bowline_argocd::{Action, Outcome, Place, Resource, source_uid};
+use bowline_drive::Error;
 use bowline_resources::argocd::{NAMESPACE_REMAPPED, app};
 use bowline_resources::{Desired, Mode, Object, ObjectKey, Observed, Of, Sync};
-use bowline_types::{Item, ShelfId};
+use bowline_sync::WriteError;
+use bowline_types::{Item, Key, MAX_COMMIT_BYTES, ShelfId};
 use serde_json::Value;
 
 use super::session::Session;
@@ -31,7 +33,9 @@ impl Session {
         if object.metadata.annotations.contains_key(NAMESPACE_REMAPPED) {
             self.home.clone_into(&mut place.namespace);
         }
-        let key = self.speech().key(&place);
+        let Some(key) = self.speech().key(&place) else {
+            return (Outcome::Refused, Follows::Nothing);
+        };
         match (self.mode, action) {
             (Mode::Managed, Action::StatusUpdate) => {
                 (self.reported(&key, object).await, Follows::Nothing)
@@ -58,6 +62,7 @@ impl Session {
         let same = |o: &Object| without_destination(o.spec.as_ref());
         let settled = same(&wanted.object) == same(object);
         let observed = self.observed(key, Of { uid, rev }, object, settled);
+        let observed = observed.within(MAX_COMMIT_BYTES - Key::MAX);
         self.keep(&observed_of(&self.agent), Item::put(record, observed.encode())).await
     }
 
@@ -134,7 +139,7 @@ impl Session {
     pub(super) async fn failed(&self, report: &ErrorReport) -> Outcome {
         let place =
             Place::new(Resource::Application, &report.resource_namespace, &report.resource_name);
-        let key = self.speech().key(&place);
+        let Some(key) = self.speech().key(&place) else { return Outcome::Refused };
         let record = key.record_key();
         let told = self.state.views.fleet.hub_wants(&self.agent, &record);
         let Some((told, wanted)) = told.as_ref().and_then(|t| Some((t, t.says()?))) else {
@@ -150,6 +155,11 @@ impl Session {
     async fn keep(&self, shelf: &ShelfId, item: Item) -> Outcome {
         match self.state.handle.write(shelf, vec![], vec![item]).await {
             Ok(_) => Outcome::Done,
+            Err(Error::Write(refusal)) if refusal.0 == WriteError::TooLarge => {
+                tracing::error!(agent = %self.agent, %refusal,
+                    "an object is too large to be kept for its agent: make it smaller there");
+                Outcome::Failed(bowline_argocd::Failure::TooLarge)
+            }
             Err(error) => {
                 tracing::warn!(agent = %self.agent, %error, "a report could not be kept yet");
                 Outcome::Failed(bowline_argocd::Failure::Server)

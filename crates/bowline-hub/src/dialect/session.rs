@@ -17,9 +17,13 @@ use serde_json::Value;
 
 use super::reports::Follows;
 use super::speech::{Asked, Speech, Sums};
-use super::{Order, keeping};
+use super::{Looks, Order, Orders, keeping};
 use crate::clock;
 use crate::state::State;
+
+/// How much more than it has objects an agent may be owed. What it asks about and does not ack is
+/// remembered, be it there or not: beyond this it is not served.
+const MOST_OWED: usize = if cfg!(test) { 500 } else { 50_000 };
 
 /// How often everything is compared though nothing seems to differ.
 const PROOF: Duration = Duration::from_secs(600);
@@ -120,7 +124,7 @@ impl Session {
         }
     }
 
-    async fn serve(mut self, mut orders: tokio::sync::mpsc::UnboundedReceiver<Order>) {
+    async fn serve(mut self, mut orders: Orders) {
         self.outbox.stream_up(self.now().mono);
         self.begin();
         let mut proof = tokio::time::interval_at(tokio::time::Instant::now() + PROOF, PROOF);
@@ -137,8 +141,8 @@ impl Session {
                     Some(event) => self.hear(event).await,
                     None => return,
                 },
-                order = orders.recv() => match order {
-                    Some(order) => self.obey(order),
+                order = orders.todo.recv() => match order {
+                    Some(order) => self.obey(order, &orders.looks),
                     // Another session of the same agent has begun.
                     None => return self.link.handle.close(),
                 },
@@ -168,6 +172,17 @@ impl Session {
         for (subject, need) in owed {
             self.outbox.owe(subject, need, now);
         }
+        let owed = self.outbox.owed();
+        if owed > MOST_OWED && owed > MOST_OWED + 2 * self.count() {
+            tracing::warn!(agent = %self.agent, owed,
+                "an agent asks about more than it has and acks nothing: its stream is ended");
+            self.link.handle.close();
+        }
+    }
+
+    /// How many objects the agent has, or should have.
+    fn count(&self) -> usize {
+        self.state.views.fleet.keys(&self.agent).len()
     }
 
     /// Sends what is due, as far as there is room; none if the stream is gone.
@@ -281,9 +296,12 @@ impl Session {
         self.owe(owed);
     }
 
-    fn obey(&mut self, order: Order) {
+    fn obey(&mut self, order: Order, looks: &Looks) {
         match order {
-            Order::Look(keys) => self.look(&keys),
+            Order::Look => {
+                let keys = std::mem::take(&mut *looks.lock());
+                self.look(&keys);
+            }
             Order::Operate { key, operation, argument } => self.operate(&key, operation, argument),
         }
     }

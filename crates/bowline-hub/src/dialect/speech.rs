@@ -80,17 +80,17 @@ impl Speech<'_> {
         self.mode == Mode::Managed && mapping == Some(Mapping::Destination)
     }
 
-    /// Where something of the dialect is on the shelf.
-    pub(super) fn key(&self, place: &Place) -> ObjectKey {
+    /// Where something of the dialect is on the shelf; none under a name that no object can have. What
+    /// agents say of errors and in a resync names things that are no objects.
+    pub(super) fn key(&self, place: &Place) -> Option<ObjectKey> {
         let (api_version, kind) = place.resource.type_of();
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let group = api_version.split_once('/').map_or(ObjectKey::CORE, |(group, _)| group);
         let kept = place.resource == Resource::Application
             && place.namespace != self.home
             && self.is_by_destination();
         // Whatever either end calls it, it is the agent's own namespace.
-        let namespace = if kept { place.namespace.clone() } else { self.agent.to_string() };
-        let namespace = Some(namespace);
-        ObjectKey { group: group.into(), kind: kind.into(), namespace, name: place.name.clone() }
+        let namespace = if kept { place.namespace.as_str() } else { self.agent.as_str() };
+        ObjectKey::from_parts(group, kind, namespace, &place.name).ok()
     }
 
     /// What is wanted at a place, by whoever says so for this agent.
@@ -99,7 +99,7 @@ impl Speech<'_> {
     }
 
     fn look<T>(&self, place: &Place, see: impl FnOnce(&Desired, Rev) -> T) -> Option<T> {
-        let key = self.key(place).record_key();
+        let key = self.key(place)?.record_key();
         let fleet = &self.state.views.fleet;
         let told = match self.mode {
             Mode::Managed => fleet.hub_wants(self.agent, &key),

@@ -1,5 +1,7 @@
 //! What the ports say to agents of argocd-agent that prove the wrong thing, or nothing.
 
+mod hostile;
+
 use std::collections::BTreeMap;
 
 use base64::Engine as _;

@@ -1,12 +1,14 @@
-//! Sync, refresh and terminate, as people ask for them on the cluster: handed to the agent once.
+//! Sync, refresh and terminate, as people wish for them on the cluster: asked of the agent once.
+//!
+//! A wish is taken off the cluster by the very write that shows what came of it. Were it taken off later,
+//! a hub that dies in between would find it beside the outcome, and take it for the next one.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline_kube::{Part, Patch};
-use bowline_resources::argocd::REFRESH;
-use bowline_resources::{Object, Operation, OperationRequest, observed_shelf};
-use bowline_types::{Cursor, Verdict};
+use bowline_resources::argocd::{OPERATION_ID, REFRESH, app};
+use bowline_resources::{NOT_YET, Object, Observed, Operation, OperationRequest, observed_shelf};
+use bowline_types::{Cursor, NodeId, Verdict};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -19,90 +21,169 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long to wait before that.
 const AGAIN: Duration = Duration::from_secs(1);
 
-impl Plane {
-    /// Asks the agent for what the object on the cluster asks for.
-    pub(super) fn ask_for(&self, state: &Arc<State>, pair: &Pair, there: &Arc<Object>) {
-        let wished = asked(there);
-        if !wished.iter().any(|(operation, _)| *operation == Operation::Terminate) {
-            self.asked.lock().remove(&(pair.clone(), Operation::Terminate));
-        }
-        for (operation, argument) in wished {
-            if !self.asked.lock().insert((pair.clone(), operation)) {
-                continue;
-            }
-            let Some(plane) = state.plane.clone() else { return };
-            let (state, pair, there) = (state.clone(), pair.clone(), there.clone());
-            tokio::spawn(async move {
-                if plane.hand_over(&state, &pair, &there, operation, argument).await {
-                    // The phase that asks for an end stays until the operation has ended.
-                    if operation == Operation::Terminate {
-                        return;
-                    }
-                } else {
-                    tokio::time::sleep(AGAIN).await;
-                }
-                plane.asked.lock().remove(&(pair.clone(), operation));
-                plane.inbox.again(pair);
-            });
-        }
-    }
+/// What an agent was asked for.
+#[derive(Debug)]
+pub(super) struct Wish {
+    id: String,
+    argument: Value,
+    stage: Stage,
+}
 
-    /// Whether the agent has answered, and what asked for it is gone from the cluster.
-    async fn hand_over(
-        &self,
-        state: &State,
-        (agent, key): &Pair,
-        there: &Object,
-        operation: Operation,
-        argument: Value,
-    ) -> bool {
-        let wish = (operation, argument.clone());
-        let request = OperationRequest {
-            id: id_of(there, operation, &argument),
-            key: key.clone(),
-            uid: None,
-            operation,
-            by: "control plane".into(),
-            argument,
-        };
-        let (shelf, ask) = (observed_shelf(agent), Some(request.encode()));
-        let verdict = match state.operate_foreign(agent, &request) {
-            true => Ok(Verdict::Taken { at: Cursor::default(), answer: Bytes::new() }),
-            false => state.handle.propose(&shelf, vec![], vec![], ask, PATIENCE).await,
-        };
-        match verdict {
-            Ok(Verdict::Taken { .. }) => {}
-            Ok(Verdict::Refused { why, .. }) => {
-                tracing::warn!(%agent, %key, why, "the agent does not take an operation on");
-            }
-            other => {
-                // Away, or slow: what is asked for stays where it is.
-                tracing::debug!(%agent, %key, ?other, "an operation waits for its agent");
-                return false;
-            }
-        }
-        let done = match operation {
-            Operation::Sync => json!([{"op": "remove", "path": "/operation"}]),
-            Operation::Refresh => {
-                let annotation = REFRESH.replace('/', "~1");
-                json!([{"op": "remove", "path": format!("/metadata/annotations/{annotation}")}])
-            }
-            // The agent's own report says what became of it.
-            Operation::Terminate => return true,
-        };
-        // As it is by now; if it asks for something else, that is another wish.
-        let now = self.there(&there.key()).filter(|now| asked(now).contains(&wish));
-        let Some(now) = now else { return true };
-        let patched = self.patch(&now, &Patch::Json(done), Part::Whole).await;
-        if let Err(error) = &patched {
-            tracing::debug!(%agent, %key, %error, "what was asked for is still there, or gone already");
-        }
-        patched.is_ok()
+#[derive(Debug, PartialEq, Eq)]
+enum Stage {
+    Asked,
+    Answered,
+}
+
+/// How the wishes of an object stand.
+#[derive(Debug, Default)]
+pub(super) struct Wishes {
+    /// The steps of a JSON patch that take off what was answered.
+    pub(super) done: Vec<Value>,
+    /// Whether a sync is wished for that has not been answered.
+    waits: bool,
+}
+
+impl Wishes {
+    /// The status to show meanwhile. The operation before a sync tells that sync from the next: it stays
+    /// until the sync is answered.
+    pub(super) fn shown(&self, status: Value, shown: Option<&Value>) -> Value {
+        if self.waits { app::with_operation_of(status, shown) } else { status }
     }
 }
 
-/// What an object of the cluster asks for.
-fn asked(there: &Object) -> Vec<(Operation, Value)> {
+impl Plane {
+    /// Asks the agent for what is wished for on the cluster, unless that has been done.
+    pub(super) fn ask_for(
+        &self,
+        state: &Arc<State>,
+        pair: &Pair,
+        there: &Object,
+        seen: Option<&Observed>,
+    ) -> Wishes {
+        let wished = wishes(there);
+        for operation in [Operation::Sync, Operation::Refresh, Operation::Terminate] {
+            if !wished.iter().any(|(other, _)| *other == operation) {
+                self.asked.lock().remove(&(pair.clone(), operation));
+            }
+        }
+        let mut out = Wishes::default();
+        for (operation, argument) in wished {
+            let request = OperationRequest {
+                id: id_of(there, operation, &argument),
+                key: pair.1.clone(),
+                uid: None,
+                operation,
+                by: "control plane".into(),
+                argument,
+            };
+            if self.is_answered(pair, &request) || seen.is_some_and(|s| is_taken(s, &request.id)) {
+                out.done.extend(taken_off(operation));
+            } else {
+                out.waits |= operation == Operation::Sync;
+                self.ask(state, pair, request);
+            }
+        }
+        out
+    }
+
+    /// Nothing is wished for any more.
+    pub(super) fn forget_wishes(&self, pair: &Pair) {
+        let mut asked = self.asked.lock();
+        for operation in [Operation::Sync, Operation::Refresh, Operation::Terminate] {
+            asked.remove(&(pair.clone(), operation));
+        }
+    }
+
+    fn is_answered(&self, pair: &Pair, request: &OperationRequest) -> bool {
+        let asked = self.asked.lock();
+        let wish = asked.get(&(pair.clone(), request.operation));
+        wish.is_some_and(|w| w.stage == Stage::Answered && w.is(request))
+    }
+
+    fn ask(&self, state: &Arc<State>, pair: &Pair, request: OperationRequest) {
+        let Some(plane) = state.plane.clone() else { return };
+        let slot = (pair.clone(), request.operation);
+        {
+            let mut asked = self.asked.lock();
+            if asked.get(&slot).is_some_and(|wish| wish.is(&request)) {
+                return;
+            }
+            let (id, argument) = (request.id.clone(), request.argument.clone());
+            asked.insert(slot.clone(), Wish { id, argument, stage: Stage::Asked });
+        }
+        let state = state.clone();
+        tokio::spawn(async move {
+            let answered = hand_over(&state, &slot.0.0, &request).await;
+            if !answered {
+                tokio::time::sleep(AGAIN).await;
+            }
+            plane.note_answer(&slot, &request.id, answered);
+            plane.inbox.again(slot.0);
+        });
+    }
+
+    fn note_answer(&self, slot: &(Pair, Operation), id: &str, answered: bool) {
+        let mut asked = self.asked.lock();
+        let Some(wish) = asked.get_mut(slot).filter(|wish| wish.id == id) else { return };
+        match answered {
+            true => wish.stage = Stage::Answered,
+            false => drop(asked.remove(slot)),
+        }
+    }
+}
+
+impl Wish {
+    fn is(&self, request: &OperationRequest) -> bool {
+        // A look may be asked for under many ids, and each will do.
+        let same = request.operation == Operation::Refresh || self.id == request.id;
+        same && self.argument == request.argument
+    }
+}
+
+/// Whether the agent has answered.
+async fn hand_over(state: &State, agent: &NodeId, request: &OperationRequest) -> bool {
+    let (shelf, ask) = (observed_shelf(agent), Some(request.encode()));
+    let verdict = match state.operate_foreign(agent, request) {
+        true => Ok(Verdict::Taken { at: Cursor::default(), answer: Bytes::new() }),
+        false => state.handle.propose(&shelf, vec![], vec![], ask, PATIENCE).await,
+    };
+    let key = &request.key;
+    match verdict {
+        Ok(Verdict::Taken { .. }) => true,
+        Ok(Verdict::Refused { why, .. }) if !why.starts_with(NOT_YET) => {
+            tracing::warn!(%agent, %key, why, "the agent does not take an operation on");
+            true
+        }
+        other => {
+            // Away, or slow: what is wished for stays where it is.
+            tracing::debug!(%agent, %key, ?other, "an operation waits for its agent");
+            false
+        }
+    }
+}
+
+/// Whether a report shows that its agent has taken this request on.
+fn is_taken(seen: &Observed, id: &str) -> bool {
+    let info = seen.status.pointer("/operationState/operation/info").and_then(Value::as_array);
+    let mut info = info.into_iter().flatten();
+    seen.operation.as_ref().is_some_and(|o| o.id == id)
+        || info.any(|i| i["name"] == OPERATION_ID && i["value"] == id)
+}
+
+/// What takes a wish off the object.
+fn taken_off(operation: Operation) -> Option<Value> {
+    let path = match operation {
+        Operation::Sync => "/operation".to_owned(),
+        Operation::Refresh => format!("/metadata/annotations/{}", REFRESH.replace('/', "~1")),
+        // The agent's own report says what became of it.
+        Operation::Terminate => return None,
+    };
+    Some(json!({"op": "remove", "path": path}))
+}
+
+/// What an object of the cluster wishes for.
+fn wishes(there: &Object) -> Vec<(Operation, Value)> {
     let mut out = vec![];
     if let Some(operation) = there.rest.get("operation").filter(|o| o.is_object()) {
         out.push((Operation::Sync, operation.clone()));
@@ -127,4 +208,45 @@ fn id_of(there: &Object, operation: Operation, argument: &Value) -> String {
     };
     let text = json!([there.metadata.uid, operation, argument, before, version]).to_string();
     blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use bowline_resources::Of;
+    use bowline_types::Wall;
+
+    use super::*;
+
+    fn there(started: &str) -> Object {
+        let value = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"name": "web", "namespace": "a1", "uid": "u", "resourceVersion": started},
+            "operation": {"sync": {}},
+            "status": {"operationState": {"startedAt": started}},
+        });
+        Object::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn a_sync_that_waits_keeps_its_id_whatever_the_agent_reports() {
+        let (before, argument) = (there("1"), json!({"sync": {}}));
+        let id = id_of(&before, Operation::Sync, &argument);
+        let wishes = Wishes { done: vec![], waits: true };
+        let status = json!({"health": {}, "operationState": {"startedAt": "2"}});
+        let shown = wishes.shown(status, before.status.as_ref());
+        assert_eq!(shown, json!({"health": {}, "operationState": {"startedAt": "1"}}));
+        let after = Object { status: Some(shown), ..before };
+        assert_eq!(id_of(&after, Operation::Sync, &argument), id);
+        assert_ne!(id_of(&there("2"), Operation::Sync, &argument), id);
+    }
+
+    #[test]
+    fn a_report_shows_that_a_request_was_taken_on_though_another_came_after_it() {
+        let mut seen = Observed::new(Of { uid: "u".into(), rev: 1 }, Wall(0));
+        assert!(!is_taken(&seen, "x"));
+        seen.status = json!({"operationState": {"operation": {"info": [
+            {"name": OPERATION_ID, "value": "x"},
+        ]}}});
+        assert!(is_taken(&seen, "x") && !is_taken(&seen, "y"));
+    }
 }

@@ -29,6 +29,7 @@ impl Plane {
         }
         let told = state.views.fleet.agent_wants(agent, &key.record_key());
         let Some(desired) = told.as_ref().and_then(|t| t.says()) else {
+            self.forget_wishes(pair);
             return self.clear(state, pair, &place).await;
         };
         let manifest = self.image(agent, key, desired);
@@ -38,13 +39,14 @@ impl Plane {
         }
         let Some(there) = self.there(&place) else { return Ok(()) };
         if key.kind == "Application" {
-            self.ask_for(state, pair, &there);
-            let seen = state.views.fleet.seen(agent, &key.record_key());
-            if let Some(seen) = seen.as_ref().and_then(|s| s.says()) {
-                let status = app::mirror_status(agent.as_str(), &seen.status);
-                let status = app::still_ending(status, there.status.as_ref());
-                self.write_status(&there, status).await?;
-            }
+            let told = state.views.fleet.seen(agent, &key.record_key());
+            let seen = told.as_ref().and_then(|t| t.says());
+            let wishes = self.ask_for(state, pair, &there, seen);
+            let shown = there.status.as_ref();
+            let status = seen.map(|seen| app::mirror_status(agent.as_str(), &seen.status));
+            let status = app::still_ending(status.unwrap_or_default(), shown);
+            let status = wishes.shown(status, shown);
+            self.write_status(&there, status, wishes.done).await?;
         }
         Ok(())
     }
@@ -119,8 +121,10 @@ impl Plane {
         }
     }
 
-    /// Takes away a mirror whose agent no longer has the object. Only on a whole copy's word: one
-    /// that still fills lacks what it has not heard of.
+    /// Takes away a mirror whose agent no longer has the object: the agent has removed it, or a whole
+    /// copy lacks it. One that still fills lacks what it has not heard of. No copy begins before its shelf
+    /// was sealed once; that an agent was started since, and has not listed its cluster yet, brings nothing
+    /// back.
     async fn clear(&self, state: &State, pair: &Pair, place: &ObjectKey) -> Result<(), Error> {
         let Some(there) = self.there(place) else { return Ok(()) };
         if !there.metadata.annotations.contains_key(SOURCE_UID) {
@@ -129,13 +133,16 @@ impl Plane {
         let (agent, key) = (&pair.0, pair.1.record_key());
         let (shelf, kept) = (desired_shelf(agent, Owner::Agent), wanted_of(agent));
         let look = move |node: &bowline_sync::Node| {
-            let whole = |c: &bowline_sync::Copy| c.place.is_whole() && c.head.sealed.is_some();
             // What is kept for an agent of another dialect was removed on its word.
-            let removed = node.read(&kept).and_then(|c| c.map.get(key.as_str()));
-            node.read(&shelf).is_some_and(whole) || removed.is_some_and(|r| !r.is_live())
+            let removed = |shelf| {
+                let record = node.read(shelf).and_then(|c| c.map.get(key.as_str()));
+                record.is_some_and(|r| !r.is_live())
+            };
+            let whole = node.read(&shelf).is_some_and(|c| c.place.is_whole());
+            whole || removed(&shelf) || removed(&kept)
         };
         if !state.handle.with(look).await.unwrap_or(false) {
-            // That a copy has become whole, or its shelf sealed, changes no record: nobody tells.
+            // That a copy has become whole changes no record: nobody tells.
             self.inbox.again_later(pair.clone(), UNSURE);
             return Ok(());
         }

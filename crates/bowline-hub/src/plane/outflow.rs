@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bowline_kube::{Error, Part, Patch};
 use bowline_resources::argocd::{SOURCE_UID, app};
-use bowline_resources::{Object, Owner, rfc3339};
+use bowline_resources::{Object, Observed, Owner, rfc3339};
 use serde_json::{Value, json};
 
 use super::intake::REFUSED;
@@ -27,9 +27,12 @@ impl Plane {
         };
         match (done, owner) {
             (Ok(()), _) => {}
-            // Somebody else was faster: the watch tells what is there now.
-            (Err(Error::NotFound { .. }), Owner::Hub) => {}
-            (Err(Error::Conflict { owned, .. }), _) if owned.is_empty() => {}
+            // Somebody else was faster, and the watch tells what is there now. But API servers say so
+            // for reasons of their own too, of which no watch tells.
+            (Err(Error::NotFound { .. }), Owner::Hub) => self.inbox.again_later(pair, REFUSED),
+            (Err(Error::Conflict { owned, .. }), _) if owned.is_empty() => {
+                self.inbox.again_later(pair, REFUSED);
+            }
             (Err(error), _) => {
                 tracing::warn!(%agent, %key, %error, "not shown on the control plane yet");
                 self.inbox.again_later(pair, REFUSED);
@@ -40,27 +43,27 @@ impl Plane {
     /// What a managed agent says of an object, beside what was wanted.
     async fn report(&self, state: &Arc<State>, pair: &Pair) -> Result<(), Error> {
         let (agent, key) = pair;
-        let Some(there) = self.source(agent, key) else { return Ok(()) };
+        let Some(there) = self.source(agent, key) else {
+            self.forget_wishes(pair);
+            return Ok(());
+        };
         let refused = self.known.lock().refused.get(pair).cloned();
         if let Some(why) = refused {
             return self.complain(&there, &why).await;
         }
-        self.ask_for(state, pair, &there);
-        let Some(told) = state.views.fleet.seen(agent, &key.record_key()) else { return Ok(()) };
-        let Some(seen) = told.says() else { return Ok(()) };
-        let of = Some(&seen.of.uid);
-        if there.metadata.uid.as_ref() != of && there.metadata.annotations.get(SOURCE_UID) != of {
-            return Ok(());
-        }
-        if there.metadata.deletion_timestamp.is_some() && seen.gone {
+        let told = state.views.fleet.seen(agent, &key.record_key());
+        let seen = told.as_ref().and_then(|t| t.says()).filter(|seen| is_of(seen, &there));
+        if there.metadata.deletion_timestamp.is_some() && seen.is_some_and(|seen| seen.gone) {
             return self.finalize(&there).await;
         }
-        if key.kind == "Application" {
-            let shown = there.status.as_ref();
-            let status = app::still_ending(app::shown_status(seen, shown), shown);
-            self.write_status(&there, status).await?;
+        if key.kind != "Application" {
+            return Ok(());
         }
-        Ok(())
+        let wishes = self.ask_for(state, pair, &there, seen);
+        let shown = there.status.as_ref();
+        let status = seen.map(|seen| app::still_ending(app::shown_status(seen, shown), shown));
+        let status = wishes.shown(status.unwrap_or_default(), shown);
+        self.write_status(&there, status, wishes.done).await
     }
 
     /// The agent's word is that it is gone there: nobody else has to wait for it.
@@ -79,18 +82,34 @@ impl Plane {
             return Ok(());
         }
         let status = app::with_complaint(before, why, &rfc3339(clock::now()));
-        self.write_status(there, status).await
+        self.write_status(there, status, vec![]).await
     }
 
-    /// Writes a status, if it is another.
-    pub(super) async fn write_status(&self, there: &Object, status: Value) -> Result<(), Error> {
-        if there.status.as_ref().unwrap_or(&Value::Null) == &status || status.is_null() {
-            return Ok(());
+    /// Writes a status, if it is another, and `more` in the same step.
+    pub(super) async fn write_status(
+        &self,
+        there: &Object,
+        status: Value,
+        more: Vec<Value>,
+    ) -> Result<(), Error> {
+        let same = there.status.as_ref().unwrap_or(&Value::Null) == &status || status.is_null();
+        let status = json!({"op": "add", "path": "/status", "value": status});
+        let apart = self.kind(&there.key()).await?.status;
+        match (same, more.is_empty()) {
+            (true, true) => Ok(()),
+            (false, true) if apart => {
+                self.patch(there, &Patch::Json(json!([status])), Part::Status).await
+            }
+            (false, false) if apart => {
+                // Not to be had in one step: the status follows at the next look.
+                self.inbox.plane(there.key());
+                self.patch(there, &Patch::Json(more.into()), Part::Whole).await
+            }
+            _ => {
+                let steps = (!same).then_some(status).into_iter().chain(more).collect();
+                self.patch(there, &Patch::Json(steps), Part::Whole).await
+            }
         }
-        let patch = Patch::Json(json!([{"op": "add", "path": "/status", "value": status}]));
-        let kind = self.kind(&there.key()).await?;
-        let part = if kind.status { Part::Status } else { Part::Whole };
-        self.patch(there, &patch, part).await
     }
 
     pub(super) async fn patch(
@@ -107,6 +126,12 @@ impl Plane {
         self.note(now);
         Ok(())
     }
+}
+
+/// Whether a report is about this object, and no other of its name.
+fn is_of(seen: &Observed, there: &Object) -> bool {
+    let of = Some(&seen.of.uid);
+    there.metadata.uid.as_ref() == of || there.metadata.annotations.get(SOURCE_UID) == of
 }
 
 /// The change, for the object as it was looked at and no other: what somebody wrote meanwhile would else

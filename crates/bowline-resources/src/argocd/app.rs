@@ -123,6 +123,22 @@ pub fn still_ending(mut status: Value, shown: Option<&Value>) -> Value {
     status
 }
 
+/// The status, with the operation that `shown` tells of where it tells of another.
+#[must_use]
+pub fn with_operation_of(mut status: Value, shown: Option<&Value>) -> Value {
+    let began = |of: &Value| of.pointer("/operationState/startedAt").cloned();
+    if let Value::Object(map) = &mut status {
+        let now = map.get("operationState").and_then(|o| o.get("startedAt")).cloned();
+        if now != shown.and_then(began) {
+            match shown.and_then(|s| s.get("operationState")) {
+                Some(before) => drop(map.insert("operationState".into(), before.clone())),
+                None => drop(map.remove("operationState")),
+            }
+        }
+    }
+    status
+}
+
 fn without_complaint(mut status: Value) -> Value {
     if let Value::Object(map) = &mut status {
         map.remove("health");

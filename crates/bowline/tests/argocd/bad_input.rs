@@ -113,6 +113,34 @@ fn what_the_api_server_refuses_is_told_and_arrives_once_it_may() {
 }
 
 #[test]
+fn a_status_that_is_too_large_for_the_hub_holds_up_no_other() {
+    let scene = Scene::managed();
+    for name in ["large", "small"] {
+        scene.plane.create(&app(&scene.name, name, &json!({})));
+        scene.site_shows(&scene.here(name), "it is there", |o| !o.is_null());
+    }
+    let conditions =
+        |words: usize| json!([{"type": "SyncError", "message": "too much ".repeat(words)}]);
+    let set = |words: usize| {
+        let mut large = scene.site.get(&scene.here("large")).unwrap();
+        large["status"] = json!({"conditions": conditions(words)});
+        scene.site.run(&["replace", "-f", "-"], Some(&large)).unwrap();
+    };
+    set(130_000);
+    scene.plane_shows(&scene.there("large"), "told why", |o| {
+        complaint(o).is_some_and(|words| words.contains("its status is not shown"))
+    });
+    scene.site.patch(&scene.here("small"), &json!({"status": {"health": {"status": "Healthy"}}}));
+    scene.plane_shows(&scene.there("small"), "its health", |o| {
+        o["status"]["health"]["status"] == "Healthy"
+    });
+    set(1);
+    scene.plane_shows(&scene.there("large"), "its status", |o| {
+        o["status"]["conditions"] == conditions(1)
+    });
+}
+
+#[test]
 fn a_mirror_that_the_control_plane_refuses_holds_up_no_other() {
     let scene = Scene::autonomous();
     let rule = no_bad_name(&scene.plane, &scene.name);

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::app;
-use crate::scene::Scene;
+use crate::cluster::{Cluster, app};
+use crate::scene::{Rights, Scene};
+use crate::stage::Line;
 
 #[test]
 fn what_happened_while_the_agent_was_cut_off_arrives_when_the_line_heals() {
@@ -80,4 +81,35 @@ fn a_control_plane_that_lacks_most_of_what_was_wanted_takes_nothing_away() {
     for name in ["a", "b", "c"] {
         assert!(scene.site.get(&scene.here(name)).is_some(), "{name} is gone");
     }
+}
+
+/// A cluster as seen through a line of its own, by a kubeconfig in `file`.
+fn through(line_to: &Cluster, file: &std::path::Path) -> (Line, Cluster) {
+    let text = std::fs::read_to_string(&line_to.kubeconfig).unwrap();
+    let address = "https://127.0.0.1:";
+    let port = text.split_once(address).unwrap().1;
+    let port = port.split_once(|c: char| !c.is_ascii_digit()).unwrap().0;
+    let line = Line::new(port.parse().unwrap());
+    let other = text.replace(&format!("{address}{port}"), &format!("{address}{}", line.port));
+    std::fs::write(file, other).unwrap();
+    (line, Cluster::new(file))
+}
+
+#[test]
+fn what_an_agent_lost_while_it_was_down_is_shown_no_more_however_late_its_cluster_answers() {
+    let name = bowline_testbed::namespace("late");
+    let bare = Scene::without_agent(&name, "autonomous", &[], &json!({}), Rights::All);
+    let files = tempfile::tempdir().unwrap();
+    let (line, site) = through(&bare.site, &files.path().join("kubeconfig"));
+    let mut agent = bare.join_at(&name, "autonomous", &site, &bare.home, &json!({}));
+    bare.site.create(&app(&bare.home, "web", &json!({})));
+    bare.plane_shows(&bare.there("web"), "shown", |o| !o.is_null());
+    agent.kill();
+    bare.site.delete(&bare.here("web"));
+    // The hub is met before the cluster is: what is missing there is said on a line that is up.
+    line.cut();
+    agent.restart();
+    bare.stage.connected(&name, true);
+    line.heal();
+    bare.plane_shows(&bare.there("web"), "gone", Value::is_null);
 }

@@ -120,3 +120,39 @@ fn a_kind_that_an_agent_may_not_list_holds_up_nothing_but_itself() {
     let keys = format!("configmap/{}/argocd-gpg-keys-cm", scene.home);
     scene.site_shows(&keys, "it goes on", |o| o["data"]["key"] == "1");
 }
+
+#[test]
+fn what_an_autonomous_agent_may_no_longer_list_stays_shown_and_is_waited_for_in_peace() {
+    let mut scene = Scene::autonomous();
+    scene.site.create(&app(&scene.home, "web", &json!({})));
+    scene.plane_shows(&scene.there("web"), "shown", |o| !o.is_null());
+    let place = format!("role/{}/bowline-agent-{}", scene.home, scene.name);
+    let rules = scene.site.get(&place).unwrap()["rules"].clone();
+    let mut without = rules.clone();
+    for rule in without.as_array_mut().unwrap() {
+        let resources = rule["resources"].as_array_mut().unwrap();
+        resources.retain(|resource| resource != "applications");
+    }
+    without.as_array_mut().unwrap().retain(|rule| rule["resources"] != json!([]));
+    scene.agent.kill();
+    scene.site.patch(&place, &json!({"rules": without}));
+    let log = scene.stage.path(&format!("{}.log", scene.name));
+    let told = || std::fs::read_to_string(&log).unwrap();
+    let before = told().len();
+    scene.agent.restart();
+    scene.until("the agent knows that it may not", || {
+        told()[before..].contains("RBAC does not allow to list applications")
+    });
+    scene.site.create(&json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "spec": {},
+        "metadata": {"name": "shop", "namespace": scene.home},
+    }));
+    let mirror = format!("appproject/{}/{}-shop", scene.argocd, scene.name);
+    scene.plane_shows(&mirror, "what it may list is shown", |o| !o.is_null());
+    assert!(scene.plane.get(&scene.there("web")).is_some());
+    let passes = told()[before..].matches("planned keys").count();
+    assert!(passes < 50, "looked {passes} times at what cannot change");
+    scene.site.patch(&place, &json!({"rules": rules}));
+    scene.site.patch(&scene.here("web"), &json!({"spec": {"source": {"path": "new"}}}));
+    scene.plane_shows(&scene.there("web"), "it goes on", |o| o["spec"]["source"]["path"] == "new");
+}

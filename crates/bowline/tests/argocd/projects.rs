@@ -41,6 +41,39 @@ fn a_project_goes_to_its_agents_and_leaves_when_it_no_longer_matches() {
 }
 
 #[test]
+fn a_repository_comes_and_goes_with_its_project_in_whatever_order_they_are_written() {
+    let scene = Scene::managed();
+    let secret = |name: &str, project: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": name, "namespace": scene.argocd,
+                "labels": {"argocd.argoproj.io/secret-type": "repository"}},
+            "stringData": {"project": project, "url": "https://example.com/repo.git"},
+        })
+    };
+    let here = |name: &str| format!("secret/{}/{name}", scene.home);
+    scene.plane.create(&secret("of-shop", "shop"));
+    scene.plane.create(&secret("global", ""));
+    // Whoever has the second Secret has seen the first.
+    scene.site_shows(&here("global"), "it is there", |o| !o.is_null());
+    assert!(scene.site.get(&here("of-shop")).is_none());
+    let at = |agent: &str| json!([{"name": agent, "namespace": "*"}]);
+    let spec = json!({
+        "sourceRepos": ["*"], "sourceNamespaces": [scene.name], "destinations": at(&scene.name),
+    });
+    scene.plane.create(&project(&scene, "shop", &spec));
+    scene.site_shows(&here("of-shop"), "it came with its project", |o| !o.is_null());
+    let place = format!("appproject/{}/shop", scene.argocd);
+    scene.plane.patch(&place, &json!({"spec": {"destinations": at("another")}}));
+    scene.site_shows(&here("of-shop"), "it went with its project", Value::is_null);
+    scene.plane.patch(&place, &json!({"spec": {"destinations": at(&scene.name)}}));
+    scene.site_shows(&here("of-shop"), "it is back", |o| !o.is_null());
+    scene.plane.delete(&place);
+    scene.site_shows(&here("of-shop"), "it went with its project", Value::is_null);
+    assert!(scene.site.get(&here("global")).is_some());
+}
+
+#[test]
 fn repositories_follow_their_project_and_global_ones_go_to_everybody() {
     let scene = Scene::managed();
     let spec = json!({

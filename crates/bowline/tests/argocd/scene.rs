@@ -214,20 +214,28 @@ impl<A> Scene<A> {
         last
     }
 
-    /// Waits until something holds; else shows what the processes said.
+    /// Waits until something holds; else shows all that may explain why it does not.
     pub(crate) fn until(&self, what: &str, mut is: impl FnMut() -> bool) {
         let start = Instant::now();
         while !is() {
-            let late = || format!("not in time: {what}\n{}{}", self.hub_knows(), self.stage.logs());
-            assert!(start.elapsed() < patience(), "{}", late());
+            let known = || format!("{}{}", self.known(), self.stage.logs());
+            assert!(start.elapsed() < patience(), "not in time: {what}\n{}", known());
             std::thread::sleep(Duration::from_millis(100));
         }
     }
 
-    /// All that the hub knows of its agents' objects, with what the agents say of them.
-    fn hub_knows(&self) -> String {
+    /// What the hub knows of its agents' objects, and what there is on both sides.
+    fn known(&self) -> String {
         let told = self.stage.run(&["get", "objects", "-o", "json"]);
-        format!("--- the hub knows\n{}", String::from_utf8_lossy(&told.stdout))
+        let apps = |cluster: &Cluster, namespace: &str| {
+            cluster.ok(&["get", "applications", "-n", namespace, "-o", "json"])
+        };
+        format!(
+            "--- the hub knows\n{}\n--- control plane\n{}\n--- agent's cluster\n{}\n",
+            String::from_utf8_lossy(&told.stdout),
+            apps(&self.plane, &self.name),
+            apps(&self.site, &self.home),
+        )
     }
 
     /// Waits until so many Applications are in the agent's own namespace.

@@ -33,6 +33,8 @@ use round::speech;
 const PROOF: Duration = Duration::from_secs(600);
 /// Events that are worked on at a time; then the stream is not read.
 const AT_A_TIME: usize = 256;
+/// Acks that may wait; then the stream is not read. More than a Go principal ever has under way.
+const MOST_ANSWERS: usize = 16_384;
 /// Events that wait for their ack at a time. A Go principal works on one after the other and drops
 /// what does not fit its queue.
 const WINDOW: usize = 64;
@@ -62,6 +64,9 @@ pub(super) struct Session {
     lacked: usize,
     told: BTreeMap<Place, Told>,
     sums: Sums,
+    /// What is said once and waits for room. Sent from where the stream is read it could wait for ever: a
+    /// Go principal that cannot send may not read either.
+    answers: VecDeque<Event>,
     /// Up to where the changes here have been looked at; none: not at all yet.
     seen: Option<u64>,
     began: Instant,
@@ -84,6 +89,7 @@ impl Session {
             lacked: 0,
             told: BTreeMap::new(),
             sums: Sums::new(),
+            answers: VecDeque::new(),
             seen: None,
             began: now,
             heard: now,
@@ -106,6 +112,7 @@ impl Session {
         link.handle.close();
         self.outbox.stream_down();
         self.inbox.stream_down();
+        self.answers.clear();
         // What has begun is done: the principal tells it again, and it is found done.
         while let Some((work, outcome)) = working.next().await {
             let _acks = self.inbox.finish(work, &outcome);
@@ -133,15 +140,17 @@ impl Session {
             let wait = self.wait();
             let until_room = link.until_room();
             let settled = tokio::time::sleep_until(self.settles.unwrap_or_else(far));
-            let reads = working.len() < AT_A_TIME && self.inbox.waiting() < AT_A_TIME;
+            let reads = working.len() < AT_A_TIME
+                && self.inbox.waiting() < AT_A_TIME
+                && self.answers.len() < MOST_ANSWERS;
             tokio::select! {
                 event = link.next(), if reads => match event {
-                    Some(event) => self.hear(event, link, working).await,
+                    Some(event) => self.hear(event, working).await,
                     None => return,
                 },
                 Some((work, outcome)) = working.next(), if !working.is_empty() => {
-                    if let Some(next) = self.finish(work, outcome, link).await {
-                        self.work(next, link, working).await;
+                    if let Some(next) = self.finish(work, &outcome) {
+                        self.work(next, working);
                     }
                 }
                 changed = news.changed() => if changed.is_err() { return },
@@ -153,7 +162,7 @@ impl Session {
                 }
                 _ = proof.tick() => self.begin().await,
                 _ = beat.tick(), if self.heartbeat.is_some() => {
-                    self.say(&Event::heartbeat(uuid(rand::random())), link).await;
+                    self.say(Event::heartbeat(uuid(rand::random())));
                 }
                 _ = pulse.tick() => if self.is_silent() {
                     return warn!("the principal does not answer any more: connecting anew");
@@ -183,6 +192,11 @@ impl Session {
 
     /// Sends what is due; none if the stream is gone.
     async fn send_due(&mut self, link: &ForeignLink) -> Option<()> {
+        while link.room() > 0
+            && let Some(answer) = self.answers.pop_front()
+        {
+            link.send(answer.to_wire(End::Agent)).await.ok()?;
+        }
         // What the principal has dropped is repeated though the window is full.
         let stalled = self.heard.elapsed() > PULSE;
         let free = if stalled { WINDOW } else { WINDOW.saturating_sub(self.outbox.unacked()) };
@@ -199,31 +213,31 @@ impl Session {
         Some(())
     }
 
-    /// Sends what is not repeated; where the stream is gone, its end is found out elsewhere.
-    async fn say(&self, event: &Event, link: &ForeignLink) {
-        let _gone = link.send(event.to_wire(End::Agent)).await;
+    /// Has sent what is not repeated.
+    fn say(&mut self, event: Event) {
+        self.answers.push_back(event);
     }
 
-    async fn hear(&mut self, event: CloudEvent, link: &ForeignLink, working: &mut Working) {
+    async fn hear(&mut self, event: CloudEvent, working: &mut Working) {
         self.heard = Instant::now();
         let event = match Event::from_wire(event) {
             Ok(event) => event,
             Err(error) => return warn!(%error, "an event is not read"),
         };
         match self.inbox.take(event) {
-            Taken::Work(work) => self.work(work, link, working).await,
+            Taken::Work(work) => self.work(work, working),
             Taken::Ack { resource_id, event_id } => self.acked(&resource_id, &event_id).await,
-            Taken::Answer(ack) => self.say(&ack, link).await,
+            Taken::Answer(ack) => self.say(ack),
             Taken::Refused { ack, why } => {
                 warn!(%why, "an event is not taken");
-                self.say(&ack, link).await;
+                self.say(ack);
             }
             Taken::Waits | Taken::Duplicate => {}
         }
     }
 
     /// Begins a piece of work, and what waited for it if it is done at once.
-    async fn work(&mut self, work: Work, link: &ForeignLink, working: &mut Working) {
+    fn work(&mut self, work: Work, working: &mut Working) {
         let mut next = Some(work);
         while let Some(work) = next.take() {
             let outcome = match &work.task {
@@ -233,22 +247,20 @@ impl Session {
                 Task::Resync(message) => self.compare(message),
                 Task::Live => {
                     if let Some(answer) = live::answer(&work.event) {
-                        self.say(&answer, link).await;
+                        self.say(answer);
                     }
                     Outcome::Done
                 }
                 Task::Error(_) | Task::ClusterCacheInfo(_) => Outcome::Refused,
             };
-            next = self.finish(work, outcome, link).await;
+            next = self.finish(work, &outcome);
         }
     }
 
     /// Tells the principal what is done; gives what waited for that.
-    async fn finish(&mut self, work: Work, outcome: Outcome, link: &ForeignLink) -> Option<Work> {
-        let finished = self.inbox.finish(work, &outcome);
-        for ack in &finished.acks {
-            self.say(ack, link).await;
-        }
+    fn finish(&mut self, work: Work, outcome: &Outcome) -> Option<Work> {
+        let finished = self.inbox.finish(work, outcome);
+        self.answers.extend(finished.acks);
         finished.next
     }
 }

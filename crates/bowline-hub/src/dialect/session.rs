@@ -1,6 +1,6 @@
 //! One agent of argocd-agent, while its stream lives.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -28,6 +28,9 @@ const MOST_OWED: usize = if cfg!(test) { 500 } else { 50_000 };
 /// How often everything is compared though nothing seems to differ.
 const PROOF: Duration = Duration::from_secs(600);
 
+/// Acks that may wait; then the stream is not read. More than a Go agent ever has under way.
+const MOST_ANSWERS: usize = 16_384;
+
 /// A session.
 pub(super) struct Session {
     pub(super) state: Arc<State>,
@@ -42,6 +45,9 @@ pub(super) struct Session {
     told: BTreeMap<Place, (String, Rev)>,
     asked: Asked,
     sums: Sums,
+    /// Acks that wait for room. Sent from where the stream is read they could wait for ever: a Go agent
+    /// that cannot send does not read either.
+    answers: VecDeque<Event>,
     began: Instant,
 }
 
@@ -89,6 +95,7 @@ pub(crate) async fn run(state: Arc<State>, link: ForeignLink) {
         told: BTreeMap::new(),
         asked: Asked::default(),
         sums: Sums::default(),
+        answers: VecDeque::new(),
         began: Instant::now(),
         state: state.clone(),
         mode: entry.mode,
@@ -132,7 +139,7 @@ impl Session {
             let full = self.link.room() == 0;
             let until_room = self.link.until_room();
             tokio::select! {
-                event = self.link.next() => match event {
+                event = self.link.next(), if self.answers.len() < MOST_ANSWERS => match event {
                     Some(event) => self.hear(event).await,
                     None => return,
                 },
@@ -180,8 +187,13 @@ impl Session {
         self.state.views.fleet.keys(&self.agent).len()
     }
 
-    /// Sends what is due; none if the stream is gone.
+    /// Sends what is due, as far as there is room; none if the stream is gone.
     async fn send_due(&mut self) -> Option<()> {
+        while self.link.room() > 0
+            && let Some(ack) = self.answers.pop_front()
+        {
+            self.send(&ack).await?;
+        }
         let (now, room) = (self.now(), self.link.room());
         let mut speech = Speech {
             state: &self.state,
@@ -204,9 +216,9 @@ impl Session {
         self.link.send(event.to_wire(End::Principal)).await.ok()
     }
 
-    /// Sends an ack; where the stream is gone, the peer says again what it was for.
-    async fn answer(&self, ack: &Event) {
-        let _gone = self.send(ack).await;
+    /// Has an ack sent; where the stream is gone, the peer says again what it was for.
+    fn answer(&mut self, ack: Event) {
+        self.answers.push_back(ack);
     }
 
     async fn hear(&mut self, event: bowline_wire::CloudEvent) {
@@ -220,10 +232,10 @@ impl Session {
         match self.inbox.take(event) {
             Taken::Work(work) => self.work(work).await,
             Taken::Ack { resource_id, event_id } => self.acked(&resource_id, &event_id),
-            Taken::Answer(ack) => self.answer(&ack).await,
+            Taken::Answer(ack) => self.answer(ack),
             Taken::Refused { ack, why } => {
                 tracing::warn!(agent = %self.agent, %why, "an event is not taken");
-                self.answer(&ack).await;
+                self.answer(ack);
             }
             Taken::Waits | Taken::Duplicate => {}
         }
@@ -234,9 +246,7 @@ impl Session {
         while let Some(work) = next.take() {
             let outcome = self.perform(&work.task).await;
             let finished = self.inbox.finish(work, &outcome);
-            for ack in &finished.acks {
-                self.answer(ack).await;
-            }
+            self.answers.extend(finished.acks);
             next = finished.next;
         }
     }

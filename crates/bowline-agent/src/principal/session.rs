@@ -6,7 +6,7 @@
 
 mod round;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -44,6 +44,11 @@ const QUESTIONS: usize = 32;
 /// How long answers may come after the acks of the questions: a Go principal sends what it has to
 /// say in no order.
 const LATE: Duration = Duration::from_secs(2);
+/// Rounds in a row after which what the principal names in part is left to the next proof.
+const MOST_ROUNDS: u32 = 64;
+/// In so many rounds everything must have been named by a principal that names a part at a time: what has
+/// been named in none is then most likely not there.
+const ENOUGH: u32 = 4;
 /// How often to look whether the principal is still there.
 const PULSE: Duration = Duration::from_secs(5);
 /// A principal that owes an ack and says nothing at all for this long is gone.
@@ -62,6 +67,11 @@ pub(super) struct Session {
     later: VecDeque<(Subject, Need)>,
     /// How many things the principal has named in this round that were not here.
     lacked: usize,
+    /// Rounds since the last proof.
+    rounds: u32,
+    /// What the principal has named in this round, and in how many since the last proof.
+    named: BTreeSet<Place>,
+    named_in: BTreeMap<Place, u32>,
     told: BTreeMap<Place, Told>,
     sums: Sums,
     /// What is said once and waits for room. Sent from where the stream is read it could wait for ever: a
@@ -87,6 +97,9 @@ impl Session {
             heartbeat,
             later: VecDeque::new(),
             lacked: 0,
+            rounds: 0,
+            named: BTreeSet::new(),
+            named_in: BTreeMap::new(),
             told: BTreeMap::new(),
             sums: Sums::new(),
             answers: VecDeque::new(),
@@ -107,7 +120,7 @@ impl Session {
         let mut working = Working::new();
         self.heard = Instant::now();
         self.outbox.stream_up(self.now().mono);
-        self.begin().await;
+        self.prove().await;
         self.converse(&mut link, &mut working, stop).await;
         link.handle.close();
         self.outbox.stream_down();
@@ -158,9 +171,12 @@ impl Session {
                 () = until_room, if full => {}
                 () = settled, if self.settles.is_some() => {
                     self.settles = None;
-                    self.desk.weigh().await;
+                    match self.is_named_in_part() {
+                        true => self.begin().await,
+                        false => self.desk.weigh().await,
+                    }
                 }
-                _ = proof.tick() => self.begin().await,
+                _ = proof.tick() => self.prove().await,
                 _ = beat.tick(), if self.heartbeat.is_some() => {
                     self.say(Event::heartbeat(uuid(rand::random())));
                 }

@@ -7,7 +7,7 @@ use bowline_argocd::{Inventory, Message, Need, Outcome, Place, Resource, Subject
 use bowline_resources::{Mode, ObjectKey};
 use tracing::{debug, info, warn};
 
-use super::{LATE, QUESTIONS, Session};
+use super::{ENOUGH, LATE, MOST_ROUNDS, QUESTIONS, Session};
 use crate::news::{About, Since};
 use crate::principal::desk::Desk;
 use crate::principal::speech::{Speech, Sums};
@@ -20,8 +20,30 @@ impl Session {
         speech(&self.desk, &state, &mut self.sums).inventory()
     }
 
+    /// Begins to compare all that both ends have, in as many rounds as that takes.
+    pub(super) async fn prove(&mut self) {
+        self.rounds = 0;
+        self.named_in.clear();
+        self.begin().await;
+    }
+
+    /// Whether the principal has named what it has in part only: of a list that is longer than its queue it
+    /// drops the rest, and each time another. While something that is here has hardly been named, something
+    /// that is not here may be among it.
+    pub(super) fn is_named_in_part(&mut self) -> bool {
+        if self.desk.mode != Mode::Managed || self.named.is_empty() || self.rounds >= MOST_ROUNDS {
+            return false;
+        }
+        let inventory = self.inventory();
+        let apps = || inventory.places().filter(|p| p.resource == Resource::Application);
+        let hardly = |place: &Place| self.named_in.get(place).is_none_or(|times| *times < ENOUGH);
+        apps().any(|place| !self.named.contains(place)) && apps().any(hardly)
+    }
+
     /// Begins a round of comparing.
     pub(super) async fn begin(&mut self) {
+        self.rounds += 1;
+        self.named.clear();
         self.desk.sweep().await;
         let inventory = self.inventory();
         self.sums.retain(|place, _| inventory.get(place).is_some());
@@ -97,6 +119,12 @@ impl Session {
     pub(super) fn compare(&mut self, message: &Message) -> Outcome {
         if let Message::Synced(synced) = message {
             self.doubt(synced);
+            let place = self.resync.place_of(&synced.kind, &synced.namespace, &synced.name);
+            if let Ok(place) = place
+                && self.named.insert(place.clone())
+            {
+                *self.named_in.entry(place).or_default() += 1;
+            }
         }
         let inventory = self.inventory();
         let known = inventory.places().count();

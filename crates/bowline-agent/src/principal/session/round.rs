@@ -35,7 +35,14 @@ impl Session {
             return false;
         }
         let inventory = self.inventory();
-        let apps = || inventory.places().filter(|p| p.resource == Resource::Application);
+        // What it has said to lack, it does not name.
+        let absent: BTreeSet<_> = {
+            let (state, absent) = (self.desk.world.state(), self.desk.absent.lock());
+            let speech = speech(&self.desk, &state, &mut self.sums);
+            absent.keys().filter_map(|key| speech.place(key)).collect()
+        };
+        let is_app = |p: &&Place| p.resource == Resource::Application && !absent.contains(*p);
+        let apps = || inventory.places().filter(is_app);
         let hardly = |place: &Place| self.named_in.get(place).is_none_or(|times| *times < ENOUGH);
         apps().any(|place| !self.named.contains(place)) && apps().any(hardly)
     }

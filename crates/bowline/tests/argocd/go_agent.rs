@@ -104,12 +104,14 @@ impl GoScene {
             Auth::Header => "header:".to_owned(),
         };
         let kubeconfig = self.scene.site.kubeconfig.to_str().unwrap().to_owned();
+        // By destination it watches every namespace that is allowed, and makes anew what others delete.
+        let own = format!("{}-*", self.scene.name);
         let mut args: Vec<String> = ["agent", "--kubeconfig", &kubeconfig, "-n", &self.scene.home]
             .into_iter()
             .chain(["--agent-mode", setup.mode, "--creds", &creds])
             .chain(["--server-address", "127.0.0.1", "--server-port", &self.port])
             .chain(["--metrics-port", &free_port(), "--healthz-port", &free_port()])
-            .chain(["--allowed-namespaces", "*", "--redis-addr", "127.0.0.1:1"])
+            .chain(["--allowed-namespaces", &own, "--redis-addr", "127.0.0.1:1"])
             .chain(["--enable-resource-proxy=false"])
             .chain(setup.flags.iter().copied())
             .map(str::to_owned)

@@ -2,7 +2,7 @@
 
 use bowline_drive::Handle;
 use bowline_resources::{Mode, ObjectKey, Owner, RosterEntry};
-use bowline_types::{Guard, Item, MAX_COMMIT_BYTES, MAX_COMMIT_RECORDS};
+use bowline_types::{Guard, Item, fitting};
 use tracing::info;
 
 use crate::reconcile::Trouble;
@@ -43,16 +43,6 @@ pub(crate) async fn fill(
 
 fn asked_for(state: &State) -> bool {
     state.roster.as_ref().is_some_and(|r| r.changing == Some(Mode::Autonomous))
-}
-
-/// How many of these one commit holds.
-pub(crate) fn fitting(writes: &[(Guard, Item)]) -> usize {
-    let mut weight = 0;
-    let fits = |(_, item): &&(Guard, Item)| {
-        weight += item.weight();
-        weight <= MAX_COMMIT_BYTES
-    };
-    writes.iter().take(MAX_COMMIT_RECORDS).take_while(fits).count().max(1)
 }
 
 /// What this agent's shelf lacks of what it will answer for, and what it has too much.

@@ -20,7 +20,7 @@ pub use image::{Image, Refused, ShelfImage, SlotImage};
 pub use key::{BadKey, Interest, InterestId, Key, Prefix};
 pub use lineage::{Cursor, Lineage, Rev, Term};
 pub use place::{Have, Part, Place};
-pub use proposal::{Guard, Proposal, ProposalId, Settled, Verdict};
+pub use proposal::{Guard, Proposal, ProposalId, Settled, Verdict, fitting};
 pub use record::{Body, Change, Item, Record, Why};
 
 /// The most records that one commit may hold: an etcd transaction.

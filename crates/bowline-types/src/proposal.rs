@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{Cursor, Item, Key, NodeId, Rev, ShelfId, Term};
+use crate::{Cursor, Item, Key, MAX_COMMIT_BYTES, MAX_COMMIT_RECORDS, NodeId, Rev, ShelfId, Term};
 
 /// Unique over restarts and stale disks of the proposer, hence its session.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -23,6 +23,17 @@ pub struct Guard {
     pub key: Key,
     /// The rev that it must be at; none: it must not be there.
     pub at: Option<Rev>,
+}
+
+/// How many of these writes, from the first on, one commit holds; at least one, so that its owner is
+/// told when even that is too large.
+pub fn fitting(writes: &[(Guard, Item)]) -> usize {
+    let mut weight = 0;
+    let fits = |(_, item): &&(Guard, Item)| {
+        weight += item.weight();
+        weight <= MAX_COMMIT_BYTES
+    };
+    writes.iter().take(MAX_COMMIT_RECORDS).take_while(fits).count().max(1)
 }
 
 /// A non-owner's wish.

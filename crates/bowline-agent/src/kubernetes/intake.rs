@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bowline_drive::Handle;
 use bowline_resources::{Desired, Mode, Object, ObjectKey, Owner, argocd};
-use bowline_types::{Guard, Item, MAX_COMMIT_BYTES};
+use bowline_types::{Guard, Item, MAX_COMMIT_BYTES, fitting};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -14,7 +14,6 @@ use super::Kubernetes;
 use super::there::is_going;
 use crate::reconcile::Trouble;
 use crate::shelves::Shelves;
-use crate::takeover::fitting;
 use crate::world::{State, World};
 
 /// How long to wait after something failed that may not fail again.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bowline_drive::Error;
 use bowline_resources::{ObjectKey, Observed, Of, Owner, Sync};
 use bowline_sync::WriteError;
-use bowline_types::{Guard, Item, Key, MAX_COMMIT_BYTES, MAX_COMMIT_RECORDS, ShelfId, Wall};
+use bowline_types::{Guard, Item, Key, MAX_COMMIT_BYTES, ShelfId, Wall, fitting};
 use tracing::debug;
 
 use super::{Reconciler, Trouble};
@@ -87,15 +87,7 @@ impl Reconciler {
     /// Commits in as few batches as fit. What somebody else wrote meanwhile is looked at again.
     async fn commit(&self, shelf: &ShelfId, mut writes: Vec<Guarded>) -> Result<(), Trouble> {
         while !writes.is_empty() {
-            let (mut weight, mut count) = (0, 0);
-            for (_, item) in writes.iter().take(MAX_COMMIT_RECORDS) {
-                weight += item.weight();
-                if weight > MAX_COMMIT_BYTES && count > 0 {
-                    break;
-                }
-                count += 1;
-            }
-            let rest = writes.split_off(count);
+            let rest = writes.split_off(fitting(&writes));
             self.commit_batch(shelf, writes).await?;
             writes = rest;
         }

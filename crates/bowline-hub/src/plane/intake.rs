@@ -7,7 +7,7 @@ use std::time::Duration;
 use bowline_drive::Error;
 use bowline_resources::{ObjectKey, Owner, desired_shelf};
 use bowline_sync::WriteError;
-use bowline_types::{Guard, Item, MAX_COMMIT_BYTES, MAX_COMMIT_RECORDS, NodeId};
+use bowline_types::{Guard, Item, MAX_COMMIT_BYTES, NodeId, fitting};
 use futures_util::StreamExt;
 
 use super::turned::Found;
@@ -202,13 +202,4 @@ impl Plane {
         }
         true
     }
-}
-
-fn fitting(writes: &[(Guard, Item)]) -> usize {
-    let mut weight = 0;
-    let fits = |(_, item): &&(Guard, Item)| {
-        weight += item.weight();
-        weight <= MAX_COMMIT_BYTES
-    };
-    writes.iter().take(MAX_COMMIT_RECORDS).take_while(fits).count().max(1)
 }

@@ -39,7 +39,7 @@ impl Dialect {
             let ours = self.method.name();
             return Err(no(format!("the agent comes by {theirs}, this hub takes {ours}")));
         }
-        let name = self.name_of(visit, request)?;
+        let name = self.name_of(visit, request).await?;
         check_name(&name, &self.options.namespace, None).map_err(no)?;
         self.check_certificate(state, visit.peer, visit.line, &name)?;
         let mode: Mode = request.mode.parse().map_err(no)?;
@@ -66,7 +66,7 @@ impl Dialect {
         Ok(())
     }
 
-    fn name_of(&self, visit: &Visit<'_>, request: &AuthRequest) -> Result<String, Refusal> {
+    async fn name_of(&self, visit: &Visit<'_>, request: &AuthRequest) -> Result<String, Refusal> {
         match &self.method {
             Method::Mtls { part, pattern } => {
                 let shown = certificate(visit.peer)?;
@@ -74,10 +74,10 @@ impl Dialect {
                 shown.agent(*part, pattern).map_err(no)
             }
             Method::UserPass { .. } => {
-                let given = |key| request.credentials.get(key).map_or("", String::as_str);
+                let given = |key| request.credentials.get(key).cloned().unwrap_or_default();
                 let (name, secret) = (given(CLIENT_ID), given(CLIENT_SECRET));
-                let known = self.keys.users().check(name, secret);
-                known.then(|| name.to_owned()).ok_or_else(|| no("unknown name or wrong secret"))
+                let known = self.keys.check(name.clone(), secret).await;
+                known.then_some(name).ok_or_else(|| no("unknown name or wrong secret"))
             }
             // Anybody could set it where no mesh stands in front of us.
             Method::Header { .. } if visit.line == Line::Tls => {

@@ -10,6 +10,7 @@ use bowline_argocd::claims::Signer;
 use bowline_identity::files;
 use bowline_kube::{Heard, Watch};
 use parking_lot::RwLock;
+use tokio::sync::Semaphore;
 
 use super::{DialectError, DialectOptions, TokenKey};
 use crate::plane::Plane;
@@ -30,6 +31,9 @@ pub(super) struct Keyring {
     /// How long access tokens are good.
     life: Duration,
     now: RwLock<Now>,
+    /// Secrets that are checked at a time: that is slow on purpose, and whoever floods the port with
+    /// guesses must leave the processors to the agents that are here.
+    checks: Arc<Semaphore>,
 }
 
 #[derive(Clone)]
@@ -65,13 +69,27 @@ impl Keyring {
             None => String::new(),
         };
         let pem = pem(&key, &kept, plane).await?;
+        let half = std::thread::available_parallelism().map_or(1, |all| all.get().div_ceil(2));
+        let checks = Arc::new(Semaphore::new(half));
         let now = Now { users: used(users_file.as_deref(), users), signer: signer(pem, life)? };
-        Ok(Self { users_file, key, kept, life, now: RwLock::new(now) })
+        Ok(Self { users_file, key, kept, life, now: RwLock::new(now), checks })
     }
 
-    /// Those who may come by name and secret.
-    pub(super) fn users(&self) -> Arc<Users> {
+    fn users(&self) -> Arc<Users> {
         self.now.read().users.1.clone()
+    }
+
+    /// Whether this is the secret of that agent.
+    pub(super) async fn check(&self, name: String, secret: String) -> bool {
+        let Ok(turn) = self.checks.clone().acquire_owned().await else { return false };
+        let users = self.users();
+        let check = move || {
+            let known = users.check(&name, &secret);
+            // Held to the end of the work, also when whoever asked has hung up.
+            drop(turn);
+            known
+        };
+        tokio::task::spawn_blocking(check).await.unwrap_or(false)
     }
 
     /// What signs tokens, and tells whether one was signed here.

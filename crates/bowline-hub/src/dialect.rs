@@ -12,6 +12,7 @@ mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bowline_argocd::auth::{self, Line};
 use bowline_resources::{ObjectKey, Operation};
@@ -108,11 +109,15 @@ pub(crate) enum Order {
 struct Orders {
     todo: mpsc::UnboundedReceiver<Order>,
     looks: Looks,
+    owed: Owed,
 }
 
 /// What a session has to look at. A set, so that an agent that takes nothing any more costs no more
 /// than it has objects.
 type Looks = Arc<Mutex<BTreeSet<ObjectKey>>>;
+
+/// Of how many things an agent has not acked yet what it was told, or will be.
+type Owed = Arc<AtomicUsize>;
 
 /// The end of a session at which it is told.
 #[derive(Debug)]
@@ -120,6 +125,7 @@ struct Teller {
     number: u64,
     orders: mpsc::UnboundedSender<Order>,
     looks: Looks,
+    owed: Owed,
 }
 
 /// The sessions that are up, by agent.
@@ -136,10 +142,18 @@ impl Sessions {
     /// A new session takes the place of an older one.
     fn begin(&self, agent: &NodeId, number: u64) -> Orders {
         let (orders, todo) = mpsc::unbounded_channel();
-        let looks = Looks::default();
-        let teller = Teller { number, orders, looks: looks.clone() };
+        let (looks, owed) = (Looks::default(), Owed::default());
+        let teller = Teller { number, orders, looks: looks.clone(), owed: owed.clone() };
         self.up.lock().insert(agent.clone(), teller);
-        Orders { todo, looks }
+        Orders { todo, looks, owed }
+    }
+
+    /// How far an agent is behind; none if it is not here.
+    pub(crate) fn lag(&self, agent: &NodeId) -> Option<u64> {
+        let sessions = self.up.lock();
+        let teller = sessions.get(agent)?;
+        let waiting = teller.looks.lock().len();
+        Some((waiting + teller.owed.load(Ordering::Relaxed)) as u64)
     }
 
     fn end(&self, agent: &NodeId, number: u64) {

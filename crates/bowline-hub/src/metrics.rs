@@ -157,8 +157,6 @@ pub(crate) async fn text(state: &State, by_agent: bool) -> String {
 /// How many records each connected agent lacks.
 pub(crate) async fn lags(state: &State) -> Vec<(bowline_types::NodeId, u64)> {
     let names = state.views.links.connected();
-    let lags = state.handle.with(move |node| {
-        names.into_iter().filter_map(|n| node.lag(&n).map(|lag| (n, lag as u64))).collect()
-    });
-    lags.await.unwrap_or_default()
+    let lags = crate::api::lags(state, names.clone()).await.unwrap_or_default();
+    names.into_iter().zip(lags).filter_map(|(name, lag)| Some((name, lag?.down))).collect()
 }

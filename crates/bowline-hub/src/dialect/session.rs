@@ -134,6 +134,7 @@ impl Session {
             if self.send_due().await.is_none() {
                 return;
             }
+            orders.owed.store(self.outbox.owed(), Ordering::Relaxed);
             let wait = self.outbox.next_due().map(|due| due.0.saturating_sub(self.now().mono.0));
             let wait = Duration::from_millis(wait.unwrap_or(3_600_000));
             let full = self.link.room() == 0;

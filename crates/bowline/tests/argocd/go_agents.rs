@@ -76,6 +76,11 @@ fn many_applications_reach_a_go_agent_and_none_is_lost_on_a_restart() {
     scene.stage.start_hub();
     agent.start();
     scene.count_on_site("all of them", all);
+    scene.until("it lags by nothing", || {
+        let known = scene.bowline(&["agents", "list", "-o", "json"]);
+        let known: Value = serde_json::from_str(&known).unwrap();
+        known["items"][0]["lag"]["down"] == 0
+    });
     let namespace = scene.name.clone();
     scene.plane.ok(&["delete", "applications", "--all", "-n", &namespace, "--wait=false"]);
     scene.count_on_site("none", 0);

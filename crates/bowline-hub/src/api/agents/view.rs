@@ -29,7 +29,12 @@ pub(crate) async fn lags(
     state: &State,
     names: Vec<NodeId>,
 ) -> Result<Vec<Option<Lag>>, bowline_drive::Error> {
-    state.handle.with(move |node| names.iter().map(|name| lag(node, name)).collect()).await
+    // One of argocd-agent's tells only what it has acked.
+    let foreign: Vec<_> = names.iter().map(|name| state.foreign.lag(name)).collect();
+    let foreign = foreign.into_iter().map(|down| down.map(|down| Lag { down, up: 0 }));
+    let native = move |node: &Node| names.iter().map(|name| lag(node, name)).collect::<Vec<_>>();
+    let native = state.handle.with(native).await?;
+    Ok(native.into_iter().zip(foreign).map(|(native, foreign)| native.or(foreign)).collect())
 }
 
 /// How far an agent is behind, as far as the hub can tell while it is connected.

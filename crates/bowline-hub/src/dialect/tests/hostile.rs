@@ -129,3 +129,16 @@ fn what_a_session_has_to_look_at_is_told_once_however_often_it_changes() {
     sessions.look(&node("a1"), || [key("one")].into_iter());
     assert!(matches!(orders.todo.try_recv(), Ok(Order::Look)), "what came after is told again");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_lags_by_what_it_has_not_acked() {
+    let stage = stage().await;
+    let mut link = connected(&stage, "a1").await;
+    say(&link, &question("one")).await;
+    assert!(is_served(&mut link).await);
+    let names = vec![node("a1"), node("a2")];
+    let lags = crate::api::lags(stage.hub.state(), names).await.unwrap();
+    assert!(lags[0].is_some_and(|lag| lag.down > 0), "{lags:?}");
+    assert!(lags[1].is_none(), "it is not here");
+    stage.hub.drain().await;
+}

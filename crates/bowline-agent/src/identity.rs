@@ -220,7 +220,8 @@ impl Identity {
 /// Whether an error means that the hub and this agent do not take each other's certificates.
 pub(crate) fn is_about_certificates(error: &bowline_wire::Error) -> bool {
     match error {
-        bowline_wire::Error::Tls { .. } => true,
+        // A line that breaks in the handshake says nothing of them, and must not cost a token.
+        bowline_wire::Error::Tls { source, .. } => source.kind() == std::io::ErrorKind::InvalidData,
         // Revoked, or not in the roster.
         bowline_wire::Error::Refused(refusal) => {
             ["BL-0302", "BL-0303"].iter().any(|code| refusal.message.starts_with(code))

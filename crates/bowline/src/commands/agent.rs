@@ -159,6 +159,7 @@ pub(super) fn options(settings: &config::Agent) -> Outcome<AgentOptions> {
         Transport::Http2 => Preference::Http2,
         Transport::Websocket => Preference::WebSocket,
     };
+    options.keepalive = settings.keepalive.options();
     if let Some(proxy) = &settings.proxy {
         options.proxy = ProxyRules::new(proxy, "");
     }

@@ -144,6 +144,7 @@ pub(super) async fn start(
     options.plane = settings.control_plane.options().map_err(Failure::usage)?;
     let dialect = settings.go_agents.options(&settings.control_plane.namespace);
     options.dialect = dialect.map_err(Failure::usage)?;
+    options.keepalive = settings.keepalive.options();
     options.audit_age = settings.audit.retention.0;
     options.limits.message = size(settings.limits.message);
     options.flow.window = size(settings.limits.in_flight_per_link);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bowline_resources::Mode;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -181,7 +182,40 @@ pub struct Audit {
 
 impl Default for Audit {
     fn default() -> Self {
-        Self { retention: Span(std::time::Duration::from_secs(90 * 86_400)) }
+        Self { retention: Span(Duration::from_secs(90 * 86_400)) }
+    }
+}
+
+/// How a peer that is gone without a word is found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Keepalive {
+    /// How often a silent peer is asked.
+    pub every: Span,
+    /// How long it has to answer.
+    pub within: Span,
+}
+
+impl Keepalive {
+    fn of(keepalive: bowline_wire::Keepalive) -> Self {
+        Self { every: Span(keepalive.every), within: Span(keepalive.within) }
+    }
+
+    /// The same for the wire.
+    pub fn options(self) -> bowline_wire::Keepalive {
+        bowline_wire::Keepalive { every: self.every.0, within: self.within.0 }
+    }
+
+    fn check(self) -> Result<(), (&'static str, String)> {
+        for (name, span) in [("keepalive.every", self.every), ("keepalive.within", self.within)] {
+            if span.0 < Duration::from_secs(1) {
+                return Err((
+                    name,
+                    "less than a second only loads the line: use 1s or more".into(),
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -207,6 +241,8 @@ pub struct Hub {
     pub log: Log,
     /// What peers and clients may use up.
     pub limits: Limits,
+    /// How agents that are gone are found out.
+    pub keepalive: Keepalive,
     /// What the audit keeps.
     pub audit: Audit,
     /// The cluster where people say what they want, and see what became of it.
@@ -229,6 +265,7 @@ impl Default for Hub {
             san: vec![],
             log: Log::default(),
             limits: Limits::default(),
+            keepalive: Keepalive::of(bowline_wire::Keepalive::HUB),
             audit: Audit::default(),
             control_plane: ControlPlane::default(),
             go_agents: GoAgents::default(),
@@ -255,6 +292,7 @@ impl Role for Hub {
 
     fn check(&self) -> Result<(), (&'static str, String)> {
         needed("listen", self.listen)?;
+        self.keepalive.check()?;
         needed("api", self.api).map(|_| ())
     }
 }
@@ -320,6 +358,8 @@ pub struct Agent {
     pub proxy: Option<String>,
     /// How to reach the hub.
     pub transport: Transport,
+    /// How a line that is cut is found out.
+    pub keepalive: Keepalive,
     /// What is logged.
     pub log: Log,
     /// Traces for a collector.
@@ -344,6 +384,7 @@ impl Default for Agent {
             absence_share: 10,
             proxy: None,
             transport: Transport::Auto,
+            keepalive: Keepalive::of(bowline_wire::Keepalive::AGENT),
             log: Log::default(),
             telemetry: Telemetry::default(),
         }
@@ -364,6 +405,7 @@ impl Role for Agent {
 
     fn check(&self) -> Result<(), (&'static str, String)> {
         let api = needed("api", self.api)?;
+        self.keepalive.check()?;
         if api.ip().is_loopback() {
             return Ok(());
         }

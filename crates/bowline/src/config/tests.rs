@@ -59,6 +59,16 @@ fn a_bad_value_names_its_setting_and_origin() {
 }
 
 #[test]
+fn a_keepalive_is_taken_and_one_that_floods_the_line_is_not() {
+    let loaded = layers("keepalive: {every: 2m}\n").load::<Agent>().unwrap().settings;
+    let taken = loaded.keepalive.options();
+    assert_eq!(taken.every, std::time::Duration::from_secs(120));
+    assert_eq!(taken.within, bowline_wire::Keepalive::AGENT.within, "the other stays");
+    let error = layers("keepalive: {within: 0s}\n").load::<Hub>().unwrap_err().to_string();
+    assert!(error.contains("keepalive.within") && error.contains("1s or more"), "{error}");
+}
+
+#[test]
 fn labels_are_the_users_own_and_tokens_are_not_shown() {
     let mut file = layers("labels: {site: north}\njoin: blj_secret\nhub: hub.example:8443\n");
     let loaded: Loaded<Agent> = file.load().unwrap();

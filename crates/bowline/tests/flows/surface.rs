@@ -228,3 +228,30 @@ fn an_agent_is_found_by_its_folder() {
     assert!(told.contains("--at-agent"), "{told}");
     drop(a1);
 }
+
+#[test]
+fn logs_are_json_line_by_line_where_that_is_wished() {
+    let mut stage = Stage::new("auto");
+    stage.drain_hub();
+    std::fs::remove_file(stage.path("hub.log")).unwrap();
+    stage.start_hub_with(&["--log-format", "json", "--log-level", "warn,bowline_hub=debug"]);
+    let _a1 = stage.join("a1", "managed");
+    let connected = stage.run(&["agents", "list"]);
+    assert!(connected.status.success());
+    stage.drain_hub();
+    let log = std::fs::read_to_string(stage.path("hub.log")).unwrap();
+    let lines: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(!lines.is_empty());
+    for line in &lines {
+        for key in ["timestamp", "level", "target"] {
+            assert!(line[key].is_string(), "{key} is missing: {line}");
+        }
+        assert!(line["fields"]["message"].is_string(), "{line}");
+        let of_hub = line["target"].as_str().unwrap().starts_with("bowline_hub");
+        let grave = ["WARN", "ERROR"].contains(&line["level"].as_str().unwrap());
+        assert!(of_hub || grave, "the filter lets it through: {line}");
+    }
+    let about = |line: &&serde_json::Value| line["fields"]["agent"] == "a1";
+    assert!(lines.iter().any(|line| about(&line)), "nothing names the agent by its key: {log}");
+}

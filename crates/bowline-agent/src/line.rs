@@ -185,6 +185,10 @@ fn advice(error: &bowline_wire::Error, why: &str) -> &'static str {
         return "see that the address is that of this agent's hub; if it is, start the agent with \
                 a new token (`bowline join-token` at the hub, --join here): its data stays";
     }
+    if why.contains("a newer link of the same node") {
+        return "another process runs with this agent's identity: end one of the two, and join the other \
+                anew with a token and a folder of its own";
+    }
     // What an RPC library makes of an answer in JSON: its first byte is `{`.
     if why.contains("compression flag") {
         return "this is not the port for agents, maybe the one of the hub's API: give the hub's \

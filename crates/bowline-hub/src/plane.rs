@@ -140,6 +140,8 @@ struct Known {
     placed: BTreeMap<ObjectKey, BTreeSet<NodeId>>,
     /// How far the kinds that are taken have been told, in their order.
     told: Vec<Told>,
+    /// Why a kind that is waited for does not come, by its place among those.
+    late: BTreeMap<usize, String>,
     /// Agents that have connected.
     met: BTreeSet<NodeId>,
     /// Agents whose shelf has all that the cluster wants of them.
@@ -190,6 +192,11 @@ impl Plane {
     /// How Applications find their agents.
     pub(crate) fn mapping(&self) -> Mapping {
         self.options.mapping
+    }
+
+    /// Whether a namespace is Argo CD's own, where namespaces are those of agents.
+    pub(crate) fn keeps(&self, namespace: &str) -> bool {
+        self.options.mapping == Mapping::Namespace && self.options.namespace == namespace
     }
 
     /// Whether a kind is taken beside those of Argo CD.

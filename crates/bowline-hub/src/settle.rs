@@ -79,6 +79,13 @@ async fn reap(state: &State, agent: &NodeId, key: &Key) {
 async fn settle(state: &Arc<State>, agent: &NodeId) {
     let Some(listed) = state.views.roster.get(agent) else { return };
     let Some(mode) = listed.entry.changing else { return };
+    if has_nothing(state, &listed.entry, mode) {
+        let entry = RosterEntry { mode, changing: None, ..listed.entry.clone() };
+        return match state.enlist(&entry, Some(listed.rev)).await {
+            Ok(_) => tell(state, agent, mode).await,
+            Err(error) => tracing::debug!(%agent, %error, "mode not settled"),
+        };
+    }
     let last = match mode {
         Mode::Autonomous => Some(0),
         Mode::Managed => state.handovers.last(state, agent, listed.rev),
@@ -114,6 +121,15 @@ async fn settle(state: &Arc<State>, agent: &NodeId) {
             }
         }
     }
+}
+
+/// Whether the old owner has nothing to hand over: an agent that never came wrote nothing, and of one
+/// that is to own everything the hub may want nothing.
+fn has_nothing(state: &State, entry: &RosterEntry, mode: Mode) -> bool {
+    let came = entry.certificate.is_some()
+        || state.contacts.get(&entry.name).is_some()
+        || state.views.links.get(&entry.name).is_some();
+    !came && (mode == Mode::Managed || state.views.fleet.list(entry, "", 1).is_empty())
 }
 
 /// What is known of both shelves, and what the new owner's lacks (none: it has too much). The old

@@ -91,6 +91,11 @@ impl Observed {
         }
     }
 
+    /// What keeps the agent from doing what is wanted.
+    pub fn complaint(&self) -> Option<&str> {
+        (self.sync == Sync::OutOfSync && !self.message.is_empty()).then_some(&self.message)
+    }
+
     /// Whether both say the same; when they were written does not count.
     pub fn same_news(&self, other: &Self) -> bool {
         Self { reported: other.reported, ..self.clone() } == *other

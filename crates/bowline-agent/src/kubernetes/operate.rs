@@ -113,10 +113,7 @@ impl Kubernetes {
                 let how = what.argument.as_str().unwrap_or("normal");
                 json!({"metadata": {"annotations": {argocd::REFRESH: how, ID: what.id}}})
             }
-            Operation::Terminate => json!({
-                "metadata": {"annotations": {ID: what.id}},
-                "status": {"operationState": {"phase": "Terminating"}},
-            }),
+            Operation::Terminate => ending(&there, &what.id),
         };
         let (namespace, name) = (there.metadata.namespace.as_deref(), &there.metadata.name);
         let patch = Patch::Merge(patch);
@@ -153,6 +150,20 @@ fn is_begun(state: &OperationState, there: &Object) -> bool {
     marked(there.rest.get("operation"))
         || marked(done)
         || there.metadata.annotations.get(ID) == Some(&state.id)
+}
+
+/// What ends the operation. One that Argo CD has not begun is taken back, unless it begins it at that
+/// moment: then the version does not fit, and the next look finds it running.
+fn ending(there: &Object, id: &str) -> Value {
+    let mut patch = json!({"metadata": {"annotations": {ID: id}}});
+    if there.rest.contains_key("operation") && phase(there) != Some(Phase::Running) {
+        patch["operation"] = Value::Null;
+        let version = there.metadata.rest.get("resourceVersion");
+        patch["metadata"]["resourceVersion"] = version.cloned().unwrap_or_default();
+    } else {
+        patch["status"] = json!({"operationState": {"phase": "Terminating"}});
+    }
+    patch
 }
 
 /// Whether somebody has asked for the end of the operation that runs.

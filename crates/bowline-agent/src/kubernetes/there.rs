@@ -12,6 +12,11 @@ pub(super) fn source_uid(object: &Object) -> Option<&str> {
     object.metadata.annotations.get(argocd::SOURCE_UID).map(String::as_str)
 }
 
+/// Whether a source was made from this very object: a mirror of it that became what is wanted.
+pub(super) fn is_itself(object: &Object, source: &str) -> bool {
+    object.metadata.uid.as_deref() == Some(source)
+}
+
 /// Whether its deletion has begun.
 pub(super) fn is_going(object: &Object) -> bool {
     object.metadata.deletion_timestamp.is_some()
@@ -103,6 +108,6 @@ impl Kubernetes {
             Some(policy) => policy == "upsert",
             None => self.options.mismatch == Mismatch::Upsert,
         };
-        source != wanted && upsert
+        source != wanted && (upsert || is_itself(object, wanted))
     }
 }

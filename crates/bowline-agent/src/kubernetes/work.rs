@@ -8,7 +8,7 @@ use bowline_resources::{Desired, Hold, Object, ObjectKey, Owner, argocd, extras,
 use bowline_types::{Rev, Wall};
 use futures_util::StreamExt;
 
-use super::there::{is_going, source_uid};
+use super::there::{is_going, is_itself, source_uid};
 use super::{Adoption, Applied, Kubernetes, Recreation, Trouble};
 use crate::applier::{BoxFuture, Task};
 use crate::clock::wall;
@@ -127,7 +127,8 @@ impl Kubernetes {
                 let why = "waits: the former object of this name is still being deleted";
                 return Err(Failure::Ours(why.into()));
             }
-            if source_uid(there).is_none() && self.adoption_of(desired) == Adoption::Never {
+            let foreign = source_uid(there).is_none() && !is_itself(there, &desired.uid);
+            if foreign && self.adoption_of(desired) == Adoption::Never {
                 let why = "an object of this name is there already, and the adoption policy is \
                            `never`: delete it there, or set the policy to `always`";
                 return Err(Failure::Ours(why.into()));

@@ -195,7 +195,7 @@ impl Dial {
             PrincipalRoots::Insecure => ClientTls::insecure(pair.as_ref(), *versions)?,
             PrincipalRoots::Pem(pem) => {
                 let bundle = TrustBundle::from_pem(&read(pem, "the CA")?)?;
-                ClientTls::new(pair.as_ref(), &bundle, *versions)?
+                ClientTls::foreign(pair.as_ref(), &bundle, *versions)?
             }
         };
         Ok(Some(tls))

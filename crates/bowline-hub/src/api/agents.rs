@@ -132,10 +132,7 @@ async fn create(
     Json(new): Json<AgentCreate>,
 ) -> Result<Response, Fault> {
     caller.fleet(Role::Admin, "agent.create", &new.name)?;
-    let name = NodeId::new(&new.name).map_err(|e| Code::Invalid.because(e))?;
-    if name == NodeId::hub() {
-        return Err(Code::Invalid.because("the name hub is the hub's"));
-    }
+    let name = named(&state, &new.name)?;
     for prefix in &new.kv_prefixes {
         Prefix::new(prefix).map_err(|e| Code::Invalid.because(format!("kvPrefixes: {e}")))?;
     }
@@ -152,6 +149,21 @@ async fn create(
         if exists { Code::Exists.because(format!("agent {}", entry.name)) } else { fault }
     })?;
     Ok(json(StatusCode::CREATED, &view(&state, &listed).await?))
+}
+
+/// A name that an agent may have.
+fn named(state: &State, name: &str) -> Result<NodeId, Fault> {
+    let node = NodeId::new(name).map_err(|e| Code::Invalid.because(e))?;
+    if node == NodeId::hub() {
+        return Err(Code::Invalid.because("the name hub is the hub's"));
+    }
+    if state.plane.as_ref().is_some_and(|plane| plane.keeps(name)) {
+        return Err(Code::Invalid.because(format!(
+            "{name} is the namespace of Argo CD itself: an agent of that name would be sent all that \
+             is in it; take another name"
+        )));
+    }
+    Ok(node)
 }
 
 async fn remove(

@@ -32,10 +32,11 @@ impl Plane {
     /// The kinds that cannot be told at present, and why.
     pub(crate) fn troubles(&self) -> Vec<(String, String)> {
         let known = self.known.lock();
-        let all = self.taken.iter().zip(&known.told);
-        let cannot = all.filter_map(|(taken, told)| match told {
+        let all = self.taken.iter().zip(&known.told).zip(0..);
+        let cannot = all.filter_map(|((taken, told), at)| match told {
             Told::Cannot(why) | Told::Lapsed(why) => Some((taken.kind.clone(), why.clone())),
-            Told::Waits | Told::Listed => None,
+            Told::Waits => known.late.get(&at).map(|why| (taken.kind.clone(), why.clone())),
+            Told::Listed => None,
         });
         cannot.collect()
     }

@@ -68,6 +68,7 @@ impl Plane {
     fn note_listed(&self, at: usize) {
         let kind = &self.taken[at].kind;
         let mut known = self.known.lock();
+        known.late.remove(&at);
         let before = std::mem::replace(&mut known.told[at], Told::Listed);
         if before.is_known() {
             return;
@@ -93,6 +94,7 @@ impl Plane {
         tracing::warn!(%kind, %error, "the control plane does not tell it at present");
         // What passes is waited for.
         if !lasting {
+            known.late.insert(at, error.to_string());
             return;
         }
         let first = !told.is_known();

@@ -7,7 +7,7 @@ use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, SignatureScheme};
 
-use super::verify::HubCheck;
+use super::verify::{Asks, HubCheck};
 use super::{Error, Pair, Versions, alpn, provider};
 use crate::{Fingerprint, TrustBundle};
 
@@ -39,7 +39,17 @@ impl ClientTls {
         trust: &TrustBundle,
         versions: Versions,
     ) -> Result<Self, Error> {
-        Self::with(pair, HubCheck::bundle(trust)?, versions)
+        Self::with(pair, HubCheck::bundle(trust, Asks::Ours)?, versions)
+    }
+
+    /// The same, for a server that speaks another dialect: if it is a hub of ours, it shows what it
+    /// shows to clients that are not.
+    pub fn foreign(
+        pair: Option<&Pair>,
+        trust: &TrustBundle,
+        versions: Versions,
+    ) -> Result<Self, Error> {
+        Self::with(pair, HubCheck::bundle(trust, Asks::Foreign)?, versions)
     }
 
     /// For joining: trusts servers whose chain contains a CA with one of the pinned keys, and shows
@@ -48,7 +58,7 @@ impl ClientTls {
         Self::with(None, HubCheck::pinned(pins), Versions::Tls13)
     }
 
-    /// For laboratories: believes any server that has the key of the certificate that it shows.
+    /// The same for laboratories: believes any server that has the key of the certificate that it shows.
     pub fn insecure(pair: Option<&Pair>, versions: Versions) -> Result<Self, Error> {
         Self::with(pair, HubCheck::anybody(), versions)
     }

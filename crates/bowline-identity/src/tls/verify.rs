@@ -207,27 +207,44 @@ enum Belief {
 
 /// Checks the certificate of the hub.
 #[derive(Debug)]
-pub(super) struct HubCheck(ArcSwap<Belief>);
+pub(super) struct HubCheck {
+    belief: ArcSwap<Belief>,
+    /// Which certificate is asked for.
+    asks: Asks,
+}
+
+/// Which of its certificates a server is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asks {
+    /// The one by the hub's own CA.
+    Ours,
+    /// The one that it shows to clients that are not ours.
+    Foreign,
+}
 
 fn webpki(roots: Arc<RootCertStore>) -> Result<Arc<WebPkiServerVerifier>, Error> {
     Ok(WebPkiServerVerifier::builder_with_provider(roots, provider()).build()?)
 }
 
 impl HubCheck {
-    pub(super) fn bundle(trust: &TrustBundle) -> Result<Self, Error> {
-        Ok(Self(ArcSwap::from_pointee(Belief::Bundle(webpki(trust.roots()?)?))))
+    pub(super) fn bundle(trust: &TrustBundle, asks: Asks) -> Result<Self, Error> {
+        Ok(Self::of(Belief::Bundle(webpki(trust.roots()?)?), asks))
     }
 
     pub(super) fn pinned(pins: Vec<Fingerprint>) -> Self {
-        Self(ArcSwap::from_pointee(Belief::Pinned(pins)))
+        Self::of(Belief::Pinned(pins), Asks::Ours)
     }
 
     pub(super) fn anybody() -> Self {
-        Self(ArcSwap::from_pointee(Belief::Anybody))
+        Self::of(Belief::Anybody, Asks::Foreign)
+    }
+
+    fn of(belief: Belief, asks: Asks) -> Self {
+        Self { belief: ArcSwap::from_pointee(belief), asks }
     }
 
     pub(super) fn set_trust(&self, trust: &TrustBundle) -> Result<(), Error> {
-        self.0.store(Arc::new(Belief::Bundle(webpki(trust.roots()?)?)));
+        self.belief.store(Arc::new(Belief::Bundle(webpki(trust.roots()?)?)));
         Ok(())
     }
 }
@@ -257,7 +274,7 @@ impl ServerCertVerifier for HubCheck {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, TlsError> {
-        match &**self.0.load() {
+        match &**self.belief.load() {
             Belief::Bundle(check) => check.verify_server_cert(leaf, chain, name, ocsp, now),
             Belief::Pinned(pins) => {
                 pinned_anchor(chain, pins)?.verify_server_cert(leaf, chain, name, ocsp, now)
@@ -267,7 +284,7 @@ impl ServerCertVerifier for HubCheck {
     }
 
     fn root_hint_subjects(&self) -> Option<&[DistinguishedName]> {
-        Some(&*OURS)
+        (self.asks == Asks::Ours).then_some(&*OURS)
     }
 
     signatures_as_known!();

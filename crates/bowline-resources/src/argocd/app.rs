@@ -78,11 +78,10 @@ pub fn agent_error(message: &str, at: &str) -> Value {
 /// more.
 #[must_use]
 pub fn shown_status(seen: &Observed, shown: Option<&Value>) -> Value {
-    let failed = seen.sync == Sync::OutOfSync && !seen.message.is_empty();
     let own = Some(&seen.status).filter(|status| !status.is_null()).cloned();
-    if failed {
+    if let Some(why) = seen.complaint() {
         let status = own.or_else(|| shown.cloned()).unwrap_or_else(|| json!({}));
-        return with_complaint(status, &seen.message, &rfc3339(seen.since));
+        return with_complaint(status, why, &rfc3339(seen.since));
     }
     let left = || shown.filter(|status| complaint(status).is_some()).cloned();
     own.or_else(|| left().map(without_complaint)).unwrap_or_default()

@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use super::whole::Whole;
 use super::{Shared, services};
@@ -107,7 +107,7 @@ async fn one(
         Ok(Ok(stream)) => stream,
         Ok(Err((error, tcp))) => {
             drop(handshake);
-            debug!(%remote, %error, "TLS handshake failed");
+            info!(%remote, %error, "TLS handshake failed");
             return hang_up(tcp).await;
         }
         Err(_) => return debug!(%remote, "TLS handshake took too long"),

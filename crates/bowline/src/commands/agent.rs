@@ -96,6 +96,12 @@ impl Agent {
 pub(super) async fn serve(settings: config::Agent, options: AgentOptions) -> Outcome {
     let mut signals = Signals::new()?;
     let telemetry = telemetry::start(&settings.telemetry)?;
+    if options.kubernetes.is_none() {
+        print::note(
+            "note: no cluster is set: objects live inside this agent, and a simulated controller reports \
+             on them; --kubeconfig FILE or --in-cluster names a real one\n",
+        );
+    }
     // Joining and the wait for the first word of the hub may take long.
     let started = signals.unless_drained(Running::start(options)).await;
     let Some(started) = started else { return Ok(()) };
@@ -177,6 +183,9 @@ pub(super) fn options(settings: &config::Agent) -> Outcome<AgentOptions> {
 /// A token, or what is in the file of that name.
 fn token(text: &str) -> Outcome<String> {
     if !Path::new(text).is_file() {
+        if text.contains('/') {
+            return Err(Failure::usage(format!("there is no file {text} with a join token")));
+        }
         return Ok(text.to_owned());
     }
     let read = std::fs::read_to_string(text);

@@ -101,6 +101,10 @@ impl Default for Kubernetes {
     }
 }
 
+/// What is wrong with the settings of a cluster that is not reached.
+pub(super) const UNREACHED: &str = "none, and yet the cluster has settings: set it to in-cluster, or to \
+    kubeconfig with the path in kubeconfig (--kubeconfig FILE does both)";
+
 /// The labels that a setting names.
 pub(super) fn selector(setting: &str, text: Option<&String>) -> Result<LabelSelector, String> {
     text.map_or(Ok(LabelSelector::default()), |text| {
@@ -136,6 +140,14 @@ pub(super) fn access(
 }
 
 impl Kubernetes {
+    /// Refuses settings of a cluster that nobody reaches: objects would live inside the agent.
+    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+        match self.reach {
+            Reach::None if *self != Self::default() => Err(("kubernetes.reach", UNREACHED.into())),
+            _ => Ok(()),
+        }
+    }
+
     /// As the agent takes it; none if it has no cluster. Errors name the setting.
     pub(crate) fn options(&self) -> Result<Option<KubernetesOptions>, String> {
         let access = access(self.reach, self.kubeconfig.as_ref(), self.context.as_ref());

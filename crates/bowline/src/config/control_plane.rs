@@ -9,7 +9,7 @@ use bowline_resources::argocd::GROUP;
 use bowline_resources::argocd::project::Mapping as Placed;
 use serde::{Deserialize, Serialize};
 
-use super::clusters::{Reach, access, kinds, selector};
+use super::clusters::{Reach, UNREACHED, access, kinds, selector};
 use super::roles::Listen;
 use crate::quantity::Span;
 
@@ -70,6 +70,18 @@ impl Default for ControlPlane {
             namespace_labels: BTreeMap::new(),
             kinds: vec![],
             cluster_secrets: ClusterSecrets::default(),
+        }
+    }
+}
+
+impl ControlPlane {
+    /// Refuses settings of a cluster that nobody reaches. The namespace is told to agents of argocd-agent
+    /// all the same.
+    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+        let plain = Self { namespace: self.namespace.clone(), ..Self::default() };
+        match self.reach {
+            Reach::None if *self != plain => Err(("control-plane.reach", UNREACHED.into())),
+            _ => Ok(()),
         }
     }
 }

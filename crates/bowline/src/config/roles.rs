@@ -293,6 +293,7 @@ impl Role for Hub {
     fn check(&self) -> Result<(), (&'static str, String)> {
         needed("listen", self.listen)?;
         self.keepalive.check()?;
+        self.control_plane.check()?;
         needed("api", self.api).map(|_| ())
     }
 }
@@ -406,6 +407,7 @@ impl Role for Agent {
     fn check(&self) -> Result<(), (&'static str, String)> {
         let api = needed("api", self.api)?;
         self.keepalive.check()?;
+        self.kubernetes.check()?;
         if api.ip().is_loopback() {
             return Ok(());
         }

@@ -212,3 +212,20 @@ fn by_destination_an_application_follows_the_name_that_it_bears() {
     scene.plane.patch(&place, &json!({"spec": {"destination": {"name": "in-cluster"}}}));
     scene.site_shows(&scene.here("own"), "gone", Value::is_null);
 }
+
+#[test]
+fn an_operation_that_nobody_has_begun_is_taken_back_and_another_may_follow() {
+    let scene = Scene::managed();
+    scene.plane.create(&app(&scene.name, "web", &json!({})));
+    let here = scene.here("web");
+    scene.site_shows(&here, "it is there", |o| !o.is_null());
+    let ask = |what: &str| {
+        scene.bowline(&[what, "Application/web", "--agent", &scene.name, "-n", &scene.name])
+    };
+    for _ in 0..2 {
+        ask("sync");
+        scene.site_shows(&here, "an operation", |o| o["operation"]["sync"].is_object());
+        ask("terminate");
+        scene.site_shows(&here, "taken back", |o| o["operation"].is_null());
+    }
+}

@@ -139,3 +139,38 @@ fn an_agent_becomes_autonomous_and_what_was_wanted_becomes_what_is_shown() {
     let now = scene.site.get(&here).unwrap();
     assert_eq!(now["metadata"]["uid"], copy["metadata"]["uid"]);
 }
+
+#[test]
+fn there_and_back_again_nothing_is_made_anew() {
+    let scene = Scene::managed();
+    scene.plane.create(&json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
+        "metadata": {"name": "shop", "namespace": scene.argocd},
+        "spec": {"sourceRepos": ["*"], "sourceNamespaces": [scene.name],
+            "destinations": [{"name": scene.name, "namespace": "*", "server": "*"}]},
+    }));
+    let mut web = app(&scene.name, "web", &json!({"project": "shop"}));
+    web["metadata"]["finalizers"] = json!(["resources-finalizer.argocd.argoproj.io"]);
+    scene.plane.create(&web);
+    scene.plane.create(&app(&scene.name, "plain", &json!({"project": "shop"})));
+    let project = format!("appproject/{}/shop", scene.home);
+    let places = [scene.here("web"), scene.here("plain"), project];
+    let before = places.clone().map(|p| scene.site_shows(&p, "it is there", |o| !o.is_null()));
+    becomes(&scene, "autonomous");
+    let prefixed = format!("{}-shop", scene.name);
+    scene.plane_shows(&scene.there("web"), "a mirror", |o| o["spec"]["project"] == prefixed);
+    becomes(&scene, "managed");
+    for name in ["web", "plain"] {
+        let there = scene.there(name);
+        scene.plane_shows(&there, "its own project", |o| o["spec"]["project"] == "shop");
+        scene.plane.patch(&there, &json!({"spec": {"source": {"path": "new"}}}));
+        scene.site_shows(&scene.here(name), "changed", |o| o["spec"]["source"]["path"] == "new");
+    }
+    for (place, before) in places.iter().zip(&before) {
+        let now = scene.site.get(place).unwrap();
+        assert_eq!(now["metadata"]["uid"], before["metadata"]["uid"], "{place} is made anew");
+        assert_eq!(now["metadata"]["deletionTimestamp"], Value::Null, "{place} is deleted");
+    }
+    let mirror = format!("appproject/{}/{prefixed}", scene.argocd);
+    scene.plane_shows(&mirror, "no longer shown", Value::is_null);
+}

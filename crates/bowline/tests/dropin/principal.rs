@@ -48,6 +48,11 @@ fn principal(lab: &Lab, more: &[(&str, &str)]) -> Principal {
 
 /// A Go agent, with everything from Secrets.
 fn go_agent(lab: &Lab, port: &str) -> Process {
+    agent(lab, Make::Go, port)
+}
+
+/// An agent of either make, with everything from Secrets.
+fn agent(lab: &Lab, make: Make, port: &str) -> Process {
     let (metrics, health) = (free_port(), free_port());
     let args = [
         "agent",
@@ -67,8 +72,28 @@ fn go_agent(lab: &Lab, port: &str) -> Process {
         "--redis-addr=127.0.0.1:1",
         "--enable-resource-proxy=false",
     ];
-    let log = lab.dir.path().join("go-agent.log");
-    Process::start(&lab.program(Make::Go, "argocd-agent"), &args, &[], &log)
+    let data = lab.dir.path().join("agent");
+    let env = [("BOWLINE_DATA", data.to_str().unwrap()), ("BOWLINE_API", "127.0.0.1:0")];
+    let log = lab.dir.path().join("agent.log");
+    Process::start(&lab.program(make, "argocd-agent"), &args, &env, &log)
+}
+
+#[test]
+fn an_agent_of_ours_works_with_it_by_the_secrets_of_a_go_agent() {
+    let lab = Lab::new("both");
+    lab.install();
+    let principal = principal(&lab, &[]);
+    let _agent = agent(&lab, Make::Ours, &principal.port);
+    let there = format!("application/{}/web", lab.name);
+    let here = format!("application/{}/web", lab.home);
+    lab.plane.create(&app(&lab.name, "web", &json!({})));
+    shows(&lab, &here, "is there", |o| !o.is_null());
+    lab.site.patch(&here, &json!({"status": {"health": {"status": "Healthy"}}}));
+    lab.until("its health is told", || {
+        lab.plane.get(&there).unwrap()["status"]["health"]["status"] == "Healthy"
+    });
+    lab.plane.delete(&there);
+    shows(&lab, &here, "is gone", Value::is_null);
 }
 
 #[test]

@@ -255,3 +255,31 @@ fn logs_are_json_line_by_line_where_that_is_wished() {
     };
     assert!(lines.iter().any(up), "it is not told that the agent came: {log}");
 }
+
+#[test]
+fn the_mode_of_an_agent_that_never_came_changes_at_once() {
+    let stage = Stage::new("auto");
+    stage.ok(&["agents", "create", "a1", "--mode", "autonomous"]);
+    for mode in ["managed", "autonomous", "managed"] {
+        stage.ok(&["agents", "mode", "a1", mode]);
+        stage.until("its mode has changed", || {
+            let agents = stage.ok(&["agents", "list", "-o", "json"]);
+            let agents: serde_json::Value = serde_json::from_str(&agents).unwrap();
+            let a1 = &agents["items"][0];
+            a1["mode"] == mode && a1["changing"].is_null()
+        });
+    }
+}
+
+#[test]
+fn settings_of_a_cluster_that_is_not_reached_are_refused_and_no_cluster_is_told() {
+    let stage = Stage::new("auto");
+    let file = stage.path("agent.yaml");
+    std::fs::write(&file, "kubernetes: {namespaces: [web]}\n").unwrap();
+    let refused = stage.run(&["agent", "--config", file.to_str().unwrap(), "--check-config"]);
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && told.contains("kubernetes.reach"), "{told}");
+    let _a1 = stage.join("a1", "managed");
+    let said = std::fs::read_to_string(stage.path("a1.log")).unwrap();
+    assert!(said.contains("objects live inside this agent"), "{said}");
+}

@@ -63,10 +63,7 @@ async fn create(
     Json(asked): Json<JoinTokenCreate>,
 ) -> Result<Response, Fault> {
     caller.fleet(Role::Admin, "join-token.create", &asked.agent)?;
-    let agent = NodeId::new(&asked.agent).map_err(|e| Code::Invalid.because(e))?;
-    if agent == NodeId::hub() {
-        return Err(Code::Invalid.because("the name hub is the hub's"));
-    }
+    let agent = super::named(&state, &asked.agent)?;
     if !(1..=MAX_LIFE).contains(&asked.ttl_seconds) {
         return Err(Code::Invalid.because(format!("ttlSeconds is 1 to {MAX_LIFE}")));
     }

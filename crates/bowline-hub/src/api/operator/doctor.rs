@@ -1,5 +1,6 @@
 //! What is right and what is wrong, in words.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State as Shared;
@@ -8,7 +9,7 @@ use axum::routing::get;
 use bowline_client::api::{Doctor, Finding, Level, Role};
 use bowline_resources::rfc3339;
 use bowline_sync::Status;
-use bowline_types::Wall;
+use bowline_types::{NodeId, Wall};
 use http::StatusCode;
 use serde_json::json;
 
@@ -46,6 +47,7 @@ async fn read(caller: Caller, Shared(state): Shared<Arc<State>>) -> Result<Respo
     findings.extend(files(&state));
     findings.extend(held(&state));
     findings.extend(plane(&state));
+    findings.extend(complaints(&state));
     findings.extend(objects(&state));
     Ok(json(StatusCode::OK, &Doctor { findings }))
 }
@@ -237,6 +239,32 @@ fn plane(state: &State) -> Vec<Finding> {
         )
     });
     troubles.chain(lacks).take(NAMED).collect()
+}
+
+/// What agents cannot do that is wanted of them, each reason once.
+fn complaints(state: &State) -> Vec<Finding> {
+    let mut found: BTreeMap<(NodeId, String), Vec<String>> = BTreeMap::new();
+    for listed in state.views.roster.after(None) {
+        for object in state.views.fleet.list(&listed.entry, "", usize::MAX) {
+            let seen = object.seen.as_ref().and_then(|seen| seen.says());
+            if let Some(why) = seen.and_then(|seen| seen.complaint()) {
+                let place = (listed.entry.name.clone(), why.to_owned());
+                found.entry(place).or_default().push(object.key.to_string());
+            }
+        }
+    }
+    let finding = |((agent, why), keys): ((NodeId, String), Vec<String>)| Finding {
+        hint: Some(
+            "mend that at the agent, or change what is wanted; `bowline describe NAME` shows it"
+                .into(),
+        ),
+        ..finding(
+            Level::Error,
+            "objects",
+            format!("not as wanted at {agent}: {}: {why}", some(&keys)),
+        )
+    };
+    found.into_iter().map(finding).take(NAMED).collect()
 }
 
 fn objects(state: &State) -> Option<Finding> {

@@ -115,6 +115,15 @@ pub enum Error {
         /// What the server said.
         why: String,
     },
+    /// It was put back so often in a row that it is done more slowly.
+    #[error(
+        "somebody else changes {what} again and again, so it is put back more slowly: see that no other \
+         hub, agent or controller writes it"
+    )]
+    Contested {
+        /// Which object.
+        what: String,
+    },
     /// Anything else.
     #[error("{what} failed{}: {why}", code.map(|c| format!(" with {c}")).unwrap_or_default())]
     Other {
@@ -143,6 +152,7 @@ impl Error {
             Self::Unreachable { .. }
             | Self::Throttled { .. }
             | Self::NamespaceGoing { .. }
+            | Self::Contested { .. }
             | Self::Expired { .. } => true,
             Self::Other { code, .. } => code.is_some_and(|c| c >= 500),
             Self::Credentials(_)

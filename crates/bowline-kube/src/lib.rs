@@ -8,6 +8,7 @@
 mod access;
 mod backoff;
 mod body;
+mod brake;
 mod call;
 mod cluster;
 mod departed;
@@ -24,6 +25,7 @@ mod watch;
 mod write;
 
 pub use access::{Access, Options};
+pub use brake::Brake;
 pub use cluster::{Cluster, Scope};
 pub use departed::Departed;
 pub use error::{Error, Owned};

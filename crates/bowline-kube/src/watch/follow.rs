@@ -107,12 +107,24 @@ impl Follower {
                     self.follow(&version).await
                 }
             };
-            match turn {
+            let least = match turn {
                 Turn::Well => continue,
-                Turn::Pause => {}
-                Turn::Failed(error) => self.trouble(error).await,
-            }
-            tokio::time::sleep(self.backoff.pause()).await;
+                Turn::Pause => Duration::ZERO,
+                Turn::Failed(error) => {
+                    let asked = self.asked_wait(&error);
+                    self.trouble(error).await;
+                    asked
+                }
+            };
+            tokio::time::sleep(self.backoff.pause().max(least)).await;
+        }
+    }
+
+    /// How long the server asks to be left alone, as far as that is obeyed.
+    fn asked_wait(&self, error: &Error) -> Duration {
+        match error {
+            Error::Throttled { after, .. } => (*after).min(self.cluster.inner.door.pace.throttled),
+            _ => Duration::ZERO,
         }
     }
 

@@ -304,3 +304,51 @@ async fn a_place_that_expires_now_and_then_is_no_trouble_but_one_after_the_other
     fake.next_watch().await.answer(410, &gone()).await;
     assert!(hear(&mut watch).await.starts_with("trouble"));
 }
+
+#[tokio::test]
+async fn a_server_that_asks_for_a_long_wait_is_left_alone_for_as_long_as_we_ever_wait() {
+    let mut fake = Fake::start().await;
+    let pace = Pace { throttled: Duration::from_millis(300), ..quick() };
+    let _watch = watch(&fake.cluster(pace).await).await;
+    for _ in 0..2 {
+        let asked = fake.next_list().await;
+        let said = std::time::Instant::now();
+        asked.answer_with(429, "Retry-After: 60\r\n", "{}").await;
+        let next = fake.next_list().await;
+        assert!(said.elapsed() >= Duration::from_millis(300), "{:?}", said.elapsed());
+        next.answer_with(429, "Retry-After: 60\r\n", "{}").await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_ends_every_watch_is_asked_at_a_pace() {
+    for ending in ["at once", "410", "410 after a bookmark"] {
+        let mut fake = Fake::start().await;
+        let first_pause = Duration::from_millis(20);
+        let pace = Pace { first_pause, settled: Duration::from_secs(1), ..quick() };
+        let longest_pause = Duration::from_millis(80);
+        let pace = Pace { longest_pause, ..pace };
+        let mut watch = watch(&fake.cluster(pace).await).await;
+        tokio::spawn(
+            async move { while !matches!(watch.next().await, crate::Heard::Gone { .. }) {} },
+        );
+        let (mut asked, end) = (0, tokio::time::Instant::now() + Duration::from_millis(1500));
+        while let Ok(request) = tokio::time::timeout_at(end, fake.next()).await {
+            asked += 1;
+            if !request.query.contains_key("watch") {
+                request.list("10", None, &[]).await;
+                continue;
+            }
+            let mut stream = request.stream().await;
+            if ending == "410 after a bookmark" {
+                let mark = json!({"metadata": {"resourceVersion": "11"}});
+                stream.event("BOOKMARK", &mark).await;
+            }
+            if ending != "at once" {
+                stream.event("ERROR", &gone()).await;
+            }
+            stream.end().await;
+        }
+        assert!(asked < 400, "{asked} requests in 1.5 s with pauses of {first_pause:?}: {ending}");
+    }
+}

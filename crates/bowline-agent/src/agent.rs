@@ -27,7 +27,7 @@ use crate::options::AgentOptions;
 use crate::papers::Papers;
 use crate::principal::{self, Guest};
 use crate::reconcile::Reconciler;
-use crate::shelves::{AgentGate, AgentSealer, Shelves};
+use crate::shelves::{AgentGate, AgentSealer, Shelves, last_write};
 use crate::trust::TrustFold;
 use crate::world::{Watcher, World};
 
@@ -72,7 +72,7 @@ impl Agent {
         let handle = drive.handle();
         open(&handle, &shelves, &options, ground.recovery()).await?;
         let desired = shelves.own_desired.clone();
-        let last = handle.with(move |n| n.read(&desired).map_or(0, |c| c.place.cursor.rev)).await?;
+        let last = handle.with(move |n| n.read(&desired).map_or(0, last_write)).await?;
         world.wrote(last);
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let absence = options.absence;

@@ -113,15 +113,6 @@ impl Sink {
         self.0.touch(key);
     }
 
-    /// The same, after a while.
-    pub fn later(&self, key: &ObjectKey) {
-        let (sink, key) = (self.clone(), key.clone());
-        tokio::spawn(async move {
-            tokio::time::sleep(std::time::Duration::from_secs(2)).await;
-            sink.news(&key);
-        });
-    }
-
     /// The cluster tells of a kind again, or does not for this reason.
     pub(crate) fn untold(&self, kind: &str, why: Option<String>) {
         self.0.note_untold(kind, why);

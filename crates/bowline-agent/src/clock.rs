@@ -15,7 +15,12 @@ pub(crate) fn wall_of(time: SystemTime) -> Wall {
     Wall(u64::try_from(since.as_millis()).unwrap_or(0))
 }
 
-/// How long it is until then.
-pub(crate) fn until(then: Wall) -> Duration {
-    Duration::from_millis(then.0.saturating_sub(wall().0))
+/// A moment after another.
+pub(crate) fn after(from: Wall, wait: Duration) -> Wall {
+    Wall(from.0.saturating_add(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)))
+}
+
+/// How long it is from one moment until another; nothing if that is past.
+pub(crate) fn between(from: Wall, then: Wall) -> Duration {
+    Duration::from_millis(then.0.saturating_sub(from.0))
 }

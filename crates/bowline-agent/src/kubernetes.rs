@@ -7,6 +7,8 @@
 mod intake;
 mod look;
 mod operate;
+#[cfg(test)]
+mod tests;
 mod there;
 mod watch;
 mod work;
@@ -14,7 +16,7 @@ mod work;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bowline_kube::{Cluster, Departed, Kind};
+use bowline_kube::{Brake, Cluster, Departed, Kind};
 use bowline_resources::simulated::Look;
 use bowline_resources::{
     Desired, LabelSelector, Object, ObjectKey, Observed, OperationRequest, Owner, Site, argocd,
@@ -25,7 +27,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 
 use crate::applier::{Applier, BoxFuture, Sink, Task};
-use crate::clock::wall;
+use crate::clock::{after, wall};
 
 pub(crate) use intake::Intake;
 pub(crate) use operate::Errand;
@@ -170,6 +172,14 @@ struct Known {
     lost: BTreeMap<ObjectKey, Arc<Object>>,
     /// Those that were made again, and of which the hub is told that they have no status.
     cleared: BTreeSet<ObjectKey>,
+    /// The uids of what is deleted here by ourselves.
+    ending: BTreeSet<String>,
+    /// Operations that are on their way to the cluster, or wait for their next try.
+    errands: BTreeSet<(ObjectKey, String)>,
+    /// Of those, the ones that the cluster will not take, and why.
+    refused: BTreeMap<(ObjectKey, String), String>,
+    /// Holds back where somebody else undoes what is put back here.
+    brake: Brake,
 }
 
 /// From which record an object was made what it is.
@@ -185,6 +195,14 @@ struct Applied {
 struct Trouble {
     times: u32,
     again: Wall,
+}
+
+impl Trouble {
+    /// When to try again, as seen from now: not at once, which would be without end where nothing comes
+    /// of it, and not later than any wait is, though the clock was set back meanwhile.
+    fn due(&self, now: Wall) -> Wall {
+        self.again.clamp(after(now, work::WAITS.0), after(now, work::WAITS.1))
+    }
 }
 
 impl Known {
@@ -267,7 +285,7 @@ impl Applier for Kubernetes {
     }
 
     fn retry(&self, key: &ObjectKey) -> Option<Wall> {
-        self.known.lock().troubles.get(key).map(|trouble| trouble.again)
+        self.known.lock().troubles.get(key).map(|trouble| trouble.due(wall()))
     }
 
     fn turned(&self) {

@@ -4,17 +4,15 @@ mod report;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bowline_drive::Handle;
 use bowline_resources::{Absence, ObjectKey, Owner};
 use bowline_sync::Node;
-use bowline_types::Wall;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::applier::Applier;
-use crate::clock::{until, wall};
 use crate::plan::{self, Plan, Standing};
 use crate::principal::Lacking;
 use crate::shelves::Shelves;
@@ -50,15 +48,16 @@ impl From<bowline_drive::Error> for Trouble {
     }
 }
 
-/// When to look at what again.
+/// When to look at what again: by the steady clock, since the one that people see may be set back by
+/// an hour while something waits.
 #[derive(Debug, Default)]
 struct Due {
-    at: BTreeSet<(Wall, ObjectKey)>,
-    of: BTreeMap<ObjectKey, Wall>,
+    at: BTreeSet<(Instant, ObjectKey)>,
+    of: BTreeMap<ObjectKey, Instant>,
 }
 
 impl Due {
-    fn set(&mut self, key: &ObjectKey, at: Option<Wall>) {
+    fn set(&mut self, key: &ObjectKey, at: Option<Instant>) {
         if let Some(old) = self.of.remove(key) {
             self.at.remove(&(old, key.clone()));
         }
@@ -68,7 +67,7 @@ impl Due {
         }
     }
 
-    fn take(&mut self, now: Wall) -> Vec<ObjectKey> {
+    fn take(&mut self, now: Instant) -> Vec<ObjectKey> {
         let mut out = vec![];
         while let Some((at, key)) = self.at.first().cloned().filter(|(at, _)| *at <= now) {
             self.at.remove(&(at, key.clone()));
@@ -78,7 +77,7 @@ impl Due {
         out
     }
 
-    fn next(&self) -> Option<Wall> {
+    fn next(&self) -> Option<Instant> {
         self.at.first().map(|(at, _)| *at)
     }
 }
@@ -111,7 +110,7 @@ impl Reconciler {
     /// Does all there is to do; says when to come back.
     async fn turn(&mut self) -> Option<Duration> {
         let mut dirty = self.world.take_dirty();
-        dirty.keys.extend(self.due.take(wall()));
+        dirty.keys.extend(self.due.take(Instant::now()));
         let listed = self.world.state().listed;
         if !dirty.is_empty()
             && listed
@@ -123,7 +122,7 @@ impl Reconciler {
             state.dirty.keys.extend(dirty.keys);
             return Some(PAUSE);
         }
-        let next = self.due.next().map(until);
+        let next = self.due.next().map(|at| at.saturating_duration_since(Instant::now()));
         if self.unsure { Some(next.unwrap_or(AGAIN).min(AGAIN)) } else { next }
     }
 

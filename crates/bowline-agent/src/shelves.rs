@@ -3,7 +3,7 @@
 use bowline_identity::HeadSigner;
 use bowline_resources::{Owner, RosterEntry, desired_shelf, observed_shelf, roster_shelf};
 use bowline_sync::{Access, Gate, Plan, Recovery, Sealer, Verb};
-use bowline_types::{Interest, NodeId, Prefix, ShelfId, ShelfName, Signature};
+use bowline_types::{Interest, NodeId, Prefix, Rev, ShelfId, ShelfName, Signature};
 
 use crate::plan::Standing;
 
@@ -101,6 +101,12 @@ impl Shelves {
     }
 }
 
+/// The rev of the last write on a shelf of this agent's. A seal is none: it has a rev but nothing to tell,
+/// so the copies of others do not move for it, and whoever waited for them to would wait for ever.
+pub(crate) fn last_write(own: &bowline_sync::Copy) -> Rev {
+    own.map.iter().map(|record| record.rev).max().unwrap_or_default().max(own.floor)
+}
+
 /// Lets the hub do its part, and nobody anything else.
 pub(crate) struct AgentGate(pub(crate) Shelves);
 
@@ -179,6 +185,42 @@ mod tests {
         assert_eq!(principal.silence(Owner::Hub), Standing::Silent);
         assert_eq!(principal.silence(Owner::Agent), Standing::Absent);
         assert_eq!(hub.silence(Owner::Hub), Standing::Absent);
+    }
+
+    #[tokio::test]
+    async fn a_seal_is_no_write_that_a_hub_could_wait_for() {
+        let temp = tempfile::tempdir().unwrap();
+        let me = NodeId::new("a1").unwrap();
+        let (shelves, signer) = (Shelves::of(&me), HeadSigner::generate().unwrap());
+        let options = bowline_drive::Options {
+            id: me.clone(),
+            limits: bowline_sync::Limits::default(),
+            gate: Box::new(AgentGate(shelves.clone())),
+            sealer: Box::new(AgentSealer { me, signer }),
+            folds: vec![],
+            decider: Box::new(bowline_drive::NoDecider),
+            on_halt: Box::new(|why| panic!("{why}")),
+        };
+        let store = bowline_store::Sqlite::open(&temp.path().join("store")).unwrap();
+        let drive = bowline_drive::start(options, store).unwrap();
+        let (handle, own) = (drive.handle(), shelves.own_desired);
+        handle.open(own.clone(), Plan::new(Recovery::Relist));
+        let key = bowline_types::Key::new("k").unwrap();
+        let item = bowline_types::Item::put(key, bowline_types::Body::new(b"{}".to_vec()));
+        let wrote = handle.write(&own, vec![], vec![item]).await.unwrap();
+        handle.seal(own.clone());
+        // Written after it, so it is on disk: what is not there removes nothing, and has a rev too.
+        let nothing = bowline_types::Item::remove(bowline_types::Key::new("no").unwrap());
+        handle.write(&own, vec![], vec![nothing]).await.unwrap();
+        let shelf = own.clone();
+        let look = move |node: &bowline_sync::Node| {
+            let copy = node.read(&shelf).unwrap();
+            (copy.place.cursor.rev, last_write(copy))
+        };
+        let (tip, last) = handle.with(look).await.unwrap();
+        assert!(tip > wrote.rev);
+        assert_eq!(last, wrote.rev);
+        tokio::task::spawn_blocking(move || drive.stop()).await.unwrap();
     }
 
     #[test]

@@ -2,13 +2,14 @@
 
 use bowline_resources::simulated::Look;
 use bowline_resources::{
-    Desired, Health, Hold, Object, Observed, Of, Owner, Sync, argocd, is_settled,
+    Desired, Health, Hold, Object, Observed, Of, Owner, Phase, Sync, argocd, is_settled,
 };
 use bowline_types::{Rev, Wall};
 use serde_json::{Map, Value};
 
 use super::Kubernetes;
 use super::operate::follow;
+use super::there::is_somebody_elses;
 
 impl Kubernetes {
     /// What to report of an object that is wanted.
@@ -31,6 +32,8 @@ impl Kubernetes {
             }
             (there, known.troubles.get(&key).cloned(), own, known.cleared.contains(&key))
         };
+        // What was never taken over is no copy: nobody has to wait for its end.
+        let there = there.filter(|t| !(desired.deleting && is_somebody_elses(t, &desired.uid)));
         let before = before.filter(|b| b.of.uid == of.uid);
         let mut observed = Observed::new(of, now);
         observed.operation = before.and_then(|b| b.operation.clone());
@@ -48,12 +51,23 @@ impl Kubernetes {
                 observed.health = health(there);
                 if let Some(operation) = &mut observed.operation {
                     *operation = follow(operation, there, now);
+                    if let Some(why) = self.refusal_of(&key, operation) {
+                        *operation = operation.clone().end(Phase::Failed, why, now);
+                    }
                     self.pursue(&key, operation, there);
                 }
             }
         }
         settle_times(&mut observed, before, now);
-        Look { observed, again: trouble.map(|t| t.again) }
+        let trouble = match observed.gone || observed.sync == Sync::Synced {
+            // The write was done though its answer was lost, or somebody else did it.
+            true => {
+                self.known.lock().troubles.remove(&key);
+                None
+            }
+            false => trouble,
+        };
+        Look { observed, again: trouble.map(|t| t.due(now)) }
     }
 
     fn is_as_wanted(&self, desired: &Desired, there: &Object) -> bool {

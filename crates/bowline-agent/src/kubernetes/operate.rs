@@ -4,6 +4,7 @@
 //! that it is done once however often this process dies in between.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bowline_kube::{Part, Patch};
 use bowline_resources::argocd::OPERATION_ID as ID;
@@ -20,11 +21,21 @@ use tracing::warn;
 
 use super::Kubernetes;
 
+/// How long to wait after the cluster did not take an operation.
+const AGAIN: Duration = Duration::from_secs(2);
+
 /// Something to do on the cluster that is not state.
 #[derive(Clone, Debug)]
 pub(crate) struct Errand {
     key: ObjectKey,
     what: OperationState,
+}
+
+impl Errand {
+    /// There is one of these at a time.
+    fn slot(&self) -> (ObjectKey, String) {
+        (self.key.clone(), self.what.id.clone())
+    }
 }
 
 impl Kubernetes {
@@ -81,6 +92,10 @@ impl Kubernetes {
             return;
         }
         let errand = Errand { key: key.clone(), what: state.clone() };
+        // Each look asks for it, and each one that failed would ask for one more.
+        if !self.known.lock().errands.insert(errand.slot()) {
+            return;
+        }
         // The receiver lives as long as the agent.
         let _ended = self.errands.send(errand);
     }
@@ -92,11 +107,31 @@ impl Kubernetes {
         stop: CancellationToken,
     ) {
         while let Some(Some(errand)) = stop.run_until_cancelled(todo.recv()).await {
-            if let Err(error) = self.go(&errand).await {
-                warn!(key = %errand.key, %error, "an operation could not be begun yet");
-                self.sink.later(&errand.key);
+            let result = self.go(&errand).await;
+            match result {
+                Ok(()) => drop(self.known.lock().errands.remove(&errand.slot())),
+                Err(error) => {
+                    warn!(key = %errand.key, %error, "an operation could not be begun yet");
+                    if is_final(&error) {
+                        self.known.lock().refused.insert(errand.slot(), error.to_string());
+                    }
+                    tokio::spawn(self.clone().try_later(errand));
+                }
             }
         }
+    }
+
+    /// Why the cluster will not take an operation, if it said so.
+    pub(super) fn refusal_of(&self, key: &ObjectKey, state: &OperationState) -> Option<String> {
+        let why = self.known.lock().refused.remove(&(key.clone(), state.id.clone()));
+        why.filter(|_| state.is_running())
+    }
+
+    /// Has it looked at again after a while.
+    async fn try_later(self: Arc<Self>, errand: Errand) {
+        tokio::time::sleep(AGAIN).await;
+        self.known.lock().errands.remove(&errand.slot());
+        self.sink.news(&errand.key);
     }
 
     async fn go(&self, errand: &Errand) -> Result<(), bowline_kube::Error> {
@@ -123,6 +158,12 @@ impl Kubernetes {
         }
         Ok(())
     }
+}
+
+/// Whether the cluster says no to what is asked for, and would say so again.
+fn is_final(error: &bowline_kube::Error) -> bool {
+    use bowline_kube::Error::{Forbidden, Invalid, TooLarge};
+    matches!(error, Forbidden { .. } | Invalid { .. } | TooLarge { .. })
 }
 
 /// The operation as it was asked for, with the id by which it is found again.

@@ -13,8 +13,13 @@ pub(super) fn source_uid(object: &Object) -> Option<&str> {
 }
 
 /// Whether a source was made from this very object: a mirror of it that became what is wanted.
-pub(super) fn is_itself(object: &Object, source: &str) -> bool {
+fn is_itself(object: &Object, source: &str) -> bool {
     object.metadata.uid.as_deref() == Some(source)
+}
+
+/// Whether it is neither a copy of ours nor the very object of this uid.
+pub(super) fn is_somebody_elses(object: &Object, uid: &str) -> bool {
+    source_uid(object).is_none() && !is_itself(object, uid)
 }
 
 /// Whether its deletion has begun.

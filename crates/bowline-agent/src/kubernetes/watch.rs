@@ -148,11 +148,12 @@ impl Kubernetes {
     }
 
     /// An object is gone from the cluster, unless another of its name is there by now.
-    fn vanish(&self, key: &ObjectKey, uid: &str) {
+    pub(super) fn vanish(&self, key: &ObjectKey, uid: &str) {
         let Some(key) = self.site.on_shelf(key) else { return };
         {
             let mut known = self.known.lock();
             known.departed.note(uid);
+            let by_us = known.ending.remove(uid);
             let other =
                 known.there.get(&key).is_some_and(|o| o.metadata.uid.as_deref() != Some(uid));
             if other {
@@ -160,7 +161,8 @@ impl Kubernetes {
             }
             let lost = known.there.remove(&key);
             let ours = known.applied.get(&key).is_some_and(|a| a.from == Owner::Hub);
-            if let Some(lost) = lost.filter(|_| ours && key.kind == "Application") {
+            let lost = lost.filter(|_| ours && !by_us && key.kind == "Application");
+            if let Some(lost) = lost {
                 known.lost.insert(key.clone(), lost);
             }
         }

@@ -1,22 +1,23 @@
 //! Performs tasks on the cluster, several at a time.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bowline_kube::{Apply, Delete, Deleted, Error, Part, Patch, Propagation};
 use bowline_resources::{Desired, Hold, Object, ObjectKey, Owner, argocd, extras, is_settled};
-use bowline_types::{Rev, Wall};
+use bowline_types::Rev;
 use futures_util::StreamExt;
 
-use super::there::{is_going, is_itself, source_uid};
+use super::there::{is_going, is_somebody_elses, source_uid};
 use super::{Adoption, Applied, Kubernetes, Recreation, Trouble};
 use crate::applier::{BoxFuture, Task};
-use crate::clock::wall;
+use crate::clock::{after, wall};
 
 /// Tasks that are under way at a time; the cluster's own limit is tighter or wider.
 const AT_A_TIME: usize = 16;
 /// The first wait after a failure that may pass, and the longest.
-const WAITS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+pub(super) const WAITS: (Duration, Duration) =
+    (Duration::from_millis(500), Duration::from_secs(30));
 /// The wait after a failure that passes only when somebody does something.
 const REFUSED: Duration = Duration::from_secs(30);
 
@@ -76,14 +77,14 @@ impl Kubernetes {
     }
 
     /// Waits longer each time, so that what the cluster refuses costs it little.
-    fn note_trouble(&self, key: &ObjectKey, passes: bool) {
+    pub(super) fn note_trouble(&self, key: &ObjectKey, passes: bool) {
         let mut known = self.known.lock();
         let times = known.troubles.get(key).map_or(0, |t| t.times) + 1;
         let wait = match passes {
             true => WAITS.0.saturating_mul(1 << times.min(6)).min(WAITS.1),
             false => REFUSED,
         };
-        let again = Wall(wall().0 + u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+        let again = after(wall(), wait);
         known.troubles.insert(key.clone(), Trouble { times, again });
     }
 
@@ -95,12 +96,16 @@ impl Kubernetes {
         from: Owner,
     ) -> Result<(), Failure> {
         if from == Owner::Hub {
-            self.bring(key, desired).await?;
+            self.bring(key, desired, rev).await?;
         }
         let applied = Applied { desired: desired.clone(), rev, from };
         let there = {
             let mut known = self.known.lock();
             known.applied.insert(key.clone(), applied);
+            if let Some(uid) = known.there.get(key).and_then(|there| there.metadata.uid.clone()) {
+                // Wanted again: from here on whoever deletes it is somebody else.
+                known.ending.remove(&uid);
+            }
             known.there.contains_key(key)
         };
         match from {
@@ -113,7 +118,7 @@ impl Kubernetes {
     }
 
     /// Makes the object what is wanted, with as few writes as that takes.
-    async fn bring(&self, key: &ObjectKey, desired: &Desired) -> Result<(), Failure> {
+    async fn bring(&self, key: &ObjectKey, desired: &Desired, rev: Rev) -> Result<(), Failure> {
         let manifest = self.site.manifest(desired);
         if let Some(why) = self.untold(key) {
             // What is there already would be overwritten unseen.
@@ -127,7 +132,7 @@ impl Kubernetes {
                 let why = "waits: the former object of this name is still being deleted";
                 return Err(Failure::Ours(why.into()));
             }
-            let foreign = source_uid(there).is_none() && !is_itself(there, &desired.uid);
+            let foreign = is_somebody_elses(there, &desired.uid);
             if foreign && self.adoption_of(desired) == Adoption::Never {
                 let why = "an object of this name is there already, and the adoption policy is \
                            `never`: delete it there, or set the policy to `always`";
@@ -137,6 +142,7 @@ impl Kubernetes {
                 return Ok(());
             }
         }
+        self.hold_back(key, rev)?;
         let kind = self.kind(key).await?;
         let how = Apply { force: true, ..Apply::default() };
         let applied = self.cluster.apply(&kind, &manifest, how).await;
@@ -157,7 +163,7 @@ impl Kubernetes {
             now = self.cluster.patch(&kind, namespace, &meta.name, &patch, Part::Whole).await?;
         }
         if there.is_none()
-            && let Some(patch) = self.recreated(key)
+            && let Some(patch) = self.recreated(key, &desired.uid)
         {
             let (namespace, name) = (now.metadata.namespace.clone(), now.metadata.name.clone());
             let namespace = namespace.as_deref();
@@ -165,6 +171,15 @@ impl Kubernetes {
         }
         self.note(key, now);
         Ok(())
+    }
+
+    /// What was brought to this very record before is put back at a pace: somebody else may do the same.
+    fn hold_back(&self, key: &ObjectKey, rev: Rev) -> Result<(), Error> {
+        let mut known = self.known.lock();
+        match known.applied.get(key).is_some_and(|applied| applied.rev == rev) {
+            true => known.brake.pass(key, Instant::now()),
+            false => Ok(()),
+        }
     }
 
     /// Refuses what this agent could put there but never see again.
@@ -199,10 +214,10 @@ impl Kubernetes {
         }
     }
 
-    /// What becomes of the last operation of an Application that was made again.
-    fn recreated(&self, key: &ObjectKey) -> Option<Patch> {
+    /// What becomes of the last operation of an Application that was made again from the same source.
+    pub(super) fn recreated(&self, key: &ObjectKey, uid: &str) -> Option<Patch> {
         let mut known = self.known.lock();
-        let lost = known.lost.remove(key)?;
+        let lost = known.lost.remove(key).filter(|lost| source_uid(lost) == Some(uid))?;
         match self.options.recreation {
             Recreation::Ignore => None,
             Recreation::ClearStatus => {
@@ -244,6 +259,7 @@ impl Kubernetes {
                 "left alone: it was not made here, so it is not deleted".into(),
             ));
         }
+        self.known.lock().ending.extend(there.metadata.uid.clone());
         let kind = self.kind(key).await?;
         // Whoever finalizes it must find what it owns still there.
         let propagation = match there.metadata.finalizers.is_empty() {

@@ -1,6 +1,7 @@
 //! What became of each object, as far as it is news.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use bowline_drive::Error;
 use bowline_resources::{ObjectKey, Observed, Of, Owner, Sync};
@@ -9,7 +10,7 @@ use bowline_types::{Guard, Item, Key, MAX_COMMIT_BYTES, ShelfId, Wall, fitting};
 use tracing::debug;
 
 use super::{Reconciler, Trouble};
-use crate::clock::wall;
+use crate::clock::{between, wall};
 use crate::plan::Plan;
 use crate::world::State;
 
@@ -32,7 +33,8 @@ impl Reconciler {
                 let (observed, again) = self.word(&state, key, plan, failed, now);
                 // What could not be deleted is wanted by nobody, who would else have it looked at.
                 let retry = || failed.get(key).and_then(|_| self.applier.retry(key));
-                self.due.set(key, again.or_else(retry));
+                let wait = again.or_else(retry).map(|at| between(now, at));
+                self.due.set(key, wait.map(|wait| Instant::now() + wait));
                 reports.extend(news(&state, key, observed.as_ref()));
                 tombstones.extend(finalized(&state, key, observed.as_ref()));
             }

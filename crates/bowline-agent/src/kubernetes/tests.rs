@@ -1,0 +1,186 @@
+//! What an agent makes of what its cluster tells, without a cluster: nobody is at the address.
+
+use bowline_resources::{Operation, OperationState, Phase, Sync};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::world::World;
+
+struct Stage {
+    kube: Arc<Kubernetes>,
+    errands: mpsc::UnboundedReceiver<Errand>,
+    _folder: tempfile::TempDir,
+}
+
+async fn stage(recreation: Recreation) -> Stage {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kubeconfig");
+    let file = json!({
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {}}],
+    });
+    std::fs::write(&path, file.to_string()).unwrap();
+    let access = bowline_kube::Access::Kubeconfig { path: Some(path), context: None };
+    let options = bowline_kube::Options { access, ..bowline_kube::Options::default() };
+    let cluster = Cluster::connect(options.clone()).await.unwrap();
+    let options = KubernetesOptions { recreation, ..KubernetesOptions::new(options) };
+    let agent = bowline_types::NodeId::new("a1").unwrap();
+    let site = Site { agent, namespace: options.namespace.clone() };
+    let sink = Sink(Arc::new(World::default()));
+    let (kube, errands) = Kubernetes::new(cluster, site, options, sink);
+    Stage { kube: Arc::new(kube), errands, _folder: folder }
+}
+
+/// What the control plane wants, under this uid of its own.
+fn desired(uid: &str) -> Desired {
+    let app = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": "web", "namespace": "a1", "finalizers": ["a.b/c"]},
+        "spec": {"project": "default", "source": {"path": "deploy"}},
+    });
+    Desired::new(&Object::from_value(app).unwrap(), uid, Wall(1))
+}
+
+impl Stage {
+    fn key(&self) -> ObjectKey {
+        desired("s1").object.key()
+    }
+
+    /// The copy is on the cluster, under this uid of the cluster's, as it is wanted.
+    fn copied(&self, uid: &str, desired: &Desired) -> Object {
+        let mut copy = self.kube.site.manifest(desired);
+        copy.metadata.uid = Some(uid.into());
+        copy.metadata.rest.insert("resourceVersion".into(), Value::from("7"));
+        let operation = json!({"sync": {"revision": "old"}});
+        copy.status = Some(json!({"operationState": {"operation": operation}}));
+        self.kube.note(&self.key(), copy.clone());
+        let applied = Applied { desired: Arc::new(desired.clone()), rev: 1, from: Owner::Hub };
+        self.kube.known.lock().applied.insert(self.key(), applied);
+        copy
+    }
+}
+
+#[tokio::test]
+async fn what_is_as_it_is_wanted_is_not_tried_again() {
+    let stage = stage(Recreation::Ignore).await;
+    let (key, wanted) = (stage.key(), desired("s1"));
+    // The write was done and its answer lost: the watch has told how it is since.
+    stage.kube.note_trouble(&key, true);
+    stage.copied("u1", &wanted);
+    let later = Wall(wall().0 + 60_000);
+    let look = stage.kube.see(&wanted, 1, None, later);
+    assert_eq!(look.observed.sync, Sync::Synced);
+    assert_eq!(look.again, None, "a time that is past would be due at once, for ever");
+    assert_eq!(stage.kube.retry(&key), None);
+}
+
+#[tokio::test]
+async fn what_is_gone_is_not_deleted_again() {
+    let stage = stage(Recreation::Ignore).await;
+    let key = stage.key();
+    let wanted = Desired { deleting: true, ..desired("s1") };
+    stage.kube.note_trouble(&key, true);
+    let look = stage.kube.see(&wanted, 1, None, Wall(wall().0 + 60_000));
+    assert!(look.observed.gone);
+    assert_eq!(look.again, None);
+}
+
+#[tokio::test]
+async fn what_fails_is_tried_again_but_never_at_once() {
+    let stage = stage(Recreation::Ignore).await;
+    stage.kube.note_trouble(&stage.key(), true);
+    let now = Wall(wall().0 + 60_000);
+    let again = stage.kube.see(&desired("s1"), 1, None, now).again.unwrap();
+    assert!(again > now, "the pass took longer than the wait");
+}
+
+#[tokio::test]
+async fn an_object_of_somebody_else_does_not_keep_what_is_deleted_from_being_gone() {
+    let stage = stage(Recreation::Ignore).await;
+    let wanted = desired("s1");
+    let mut theirs = stage.copied("u1", &wanted);
+    theirs.metadata.annotations.clear();
+    theirs.metadata.rest.insert("resourceVersion".into(), Value::from("8"));
+    stage.kube.note(&stage.key(), theirs);
+    assert!(!stage.kube.see(&wanted, 1, None, wall()).observed.gone);
+    // It was never taken over, so there is nothing that the control plane has to wait for.
+    let going = Desired { deleting: true, ..wanted };
+    assert!(going.is_gone_by(&stage.kube.see(&going, 1, None, wall()).observed));
+}
+
+#[tokio::test]
+async fn the_clusters_own_object_is_not_gone_while_it_is_finalized() {
+    let stage = stage(Recreation::Ignore).await;
+    let mut own = stage.copied("u1", &desired("s1"));
+    own.metadata.annotations.clear();
+    own.metadata.rest.insert("resourceVersion".into(), Value::from("8"));
+    stage.kube.note(&stage.key(), own);
+    let going = Desired { deleting: true, ..desired("u1") };
+    assert!(!stage.kube.see(&going, 1, None, wall()).observed.gone);
+}
+
+#[tokio::test]
+async fn what_the_control_plane_deleted_begins_anew_without_its_last_operation() {
+    let stage = stage(Recreation::Resync).await;
+    let copy = stage.copied("u1", &desired("s1"));
+    // The watch tells its end before the answer comes, or a finalizer held it until now.
+    let _unreachable = stage.kube.run(&[Task::Delete(stage.key())]).await;
+    stage.kube.vanish(&copy.key(), "u1");
+    assert!(stage.kube.known.lock().lost.is_empty(), "nobody else deleted it");
+}
+
+#[tokio::test]
+async fn the_last_operation_of_another_object_of_the_name_is_not_asked_for_again() {
+    let stage = stage(Recreation::Resync).await;
+    let copy = stage.copied("u1", &desired("s1"));
+    stage.kube.vanish(&copy.key(), "u1");
+    assert!(stage.kube.recreated(&stage.key(), "s2").is_none(), "made anew on the control plane");
+    let copy = stage.copied("u2", &desired("s1"));
+    stage.kube.vanish(&copy.key(), "u2");
+    assert!(stage.kube.recreated(&stage.key(), "s1").is_some());
+}
+
+/// A sync that was taken on.
+fn begun(key: ObjectKey) -> OperationState {
+    let request = OperationRequest {
+        id: "o1".into(),
+        key,
+        uid: None,
+        operation: Operation::Sync,
+        by: "control plane".into(),
+        argument: Value::Null,
+    };
+    OperationState::begin(&request, Wall(1))
+}
+
+#[tokio::test]
+async fn an_operation_that_the_cluster_will_not_take_has_failed_and_says_why() {
+    let mut stage = stage(Recreation::Ignore).await;
+    let wanted = desired("s1");
+    stage.copied("u1", &wanted);
+    let mut before = Observed::new(bowline_resources::Of { uid: "s1".into(), rev: 1 }, Wall(1));
+    before.operation = Some(begun(stage.key()));
+    let looked = |stage: &Stage| stage.kube.see(&wanted, 1, Some(&before), wall()).observed;
+    assert!(looked(&stage).operation.unwrap().is_running());
+    assert!(stage.errands.try_recv().is_ok());
+    let slot = (stage.key(), "o1".to_owned());
+    stage.kube.known.lock().refused.insert(slot, "spec.source: Required value".into());
+    let operation = looked(&stage).operation.unwrap();
+    assert_eq!(operation.phase, Phase::Failed);
+    assert_eq!(operation.message, "spec.source: Required value");
+    assert!(stage.errands.try_recv().is_err(), "it is not asked for again");
+}
+
+#[tokio::test]
+async fn an_operation_is_sent_once_however_often_its_object_is_looked_at() {
+    let mut stage = stage(Recreation::Ignore).await;
+    let copy = stage.copied("u1", &desired("s1"));
+    let state = begun(stage.key());
+    for _ in 0..5 {
+        stage.kube.pursue(&stage.key(), &state, &copy);
+    }
+    assert!(stage.errands.try_recv().is_ok());
+    assert!(stage.errands.try_recv().is_err(), "each that fails would be asked for again");
+}

@@ -76,7 +76,8 @@ impl Dialect {
             Method::UserPass { .. } => {
                 let given = |key| request.credentials.get(key).cloned().unwrap_or_default();
                 let (name, secret) = (given(CLIENT_ID), given(CLIENT_SECRET));
-                let known = self.keys.check(name.clone(), secret).await;
+                let from = visit.peer.remote.ip();
+                let known = self.keys.check(from, name.clone(), secret).await.map_err(no)?;
                 known.then_some(name).ok_or_else(|| no("unknown name or wrong secret"))
             }
             // Anybody could set it where no mesh stands in front of us.

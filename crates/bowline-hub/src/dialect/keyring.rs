@@ -1,6 +1,8 @@
 //! What agents prove their names with and what signs their tokens, as it is now: a file or a Secret that
 //! changes is taken while the hub runs.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +11,7 @@ use bowline_argocd::auth::{Method, Users};
 use bowline_argocd::claims::Signer;
 use bowline_identity::files;
 use bowline_kube::{Heard, Watch};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::Semaphore;
 
 use super::{DialectError, DialectOptions, TokenKey};
@@ -18,6 +20,9 @@ use crate::state::State;
 
 /// How often files are looked at.
 const LOOK: Duration = Duration::from_secs(5);
+/// Secrets that may wait to be checked for one address. Whoever sends more guesses than that must not
+/// have everybody else wait behind them.
+const MOST_WAITING: usize = 64;
 /// The field of a Secret that holds the key.
 const FIELD: &str = "jwt.key";
 
@@ -34,6 +39,28 @@ pub(super) struct Keyring {
     /// Secrets that are checked at a time: that is slow on purpose, and whoever floods the port with
     /// guesses must leave the processors to the agents that are here.
     checks: Arc<Semaphore>,
+    /// How many wait for that, by where they come from.
+    waiting: Mutex<BTreeMap<IpAddr, usize>>,
+}
+
+/// There are too many logins from one address at a time.
+#[derive(Debug, thiserror::Error)]
+#[error("too many logins from {0} at a time: come again later")]
+pub(super) struct Crowded(IpAddr);
+
+/// One that waits; no longer once it is dropped, also when whoever asked has hung up.
+struct Waits<'a>(&'a Keyring, IpAddr);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.0.waiting.lock();
+        if let Some(count) = waiting.get_mut(&self.1) {
+            *count -= 1;
+            if *count == 0 {
+                waiting.remove(&self.1);
+            }
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -72,16 +99,34 @@ impl Keyring {
         let half = std::thread::available_parallelism().map_or(1, |all| all.get().div_ceil(2));
         let checks = Arc::new(Semaphore::new(half));
         let now = Now { users: used(users_file.as_deref(), users), signer: signer(pem, life)? };
-        Ok(Self { users_file, key, kept, life, now: RwLock::new(now), checks })
+        let (now, waiting) = (RwLock::new(now), Mutex::default());
+        Ok(Self { users_file, key, kept, life, now, checks, waiting })
     }
 
     fn users(&self) -> Arc<Users> {
         self.now.read().users.1.clone()
     }
 
+    fn wait(&self, from: IpAddr) -> Result<Waits<'_>, Crowded> {
+        let mut waiting = self.waiting.lock();
+        let count = waiting.entry(from).or_default();
+        if *count >= MOST_WAITING {
+            return Err(Crowded(from));
+        }
+        *count += 1;
+        Ok(Waits(self, from))
+    }
+
     /// Whether this is the secret of that agent.
-    pub(super) async fn check(&self, name: String, secret: String) -> bool {
-        let Ok(turn) = self.checks.clone().acquire_owned().await else { return false };
+    pub(super) async fn check(
+        &self,
+        from: IpAddr,
+        name: String,
+        secret: String,
+    ) -> Result<bool, Crowded> {
+        let waits = self.wait(from)?;
+        let Ok(turn) = self.checks.clone().acquire_owned().await else { return Ok(false) };
+        drop(waits);
         let users = self.users();
         let check = move || {
             let known = users.check(&name, &secret);
@@ -89,7 +134,7 @@ impl Keyring {
             drop(turn);
             known
         };
-        tokio::task::spawn_blocking(check).await.unwrap_or(false)
+        Ok(tokio::task::spawn_blocking(check).await.unwrap_or(false))
     }
 
     /// What signs tokens, and tells whether one was signed here.
@@ -136,7 +181,7 @@ impl Keyring {
     }
 
     /// Waits until it is worth a look.
-    async fn wait(&self, watch: &mut Option<Watch>) {
+    async fn until_worth(&self, watch: &mut Option<Watch>) {
         let pause = tokio::time::sleep(LOOK);
         let (Some(watch), TokenKey::Secret(name)) = (watch, &self.key) else {
             return pause.await;
@@ -168,7 +213,7 @@ pub(crate) async fn follow(state: Arc<State>) {
     let mut watch = keys.watch(plane).await;
     let mut trouble = String::new();
     loop {
-        keys.wait(&mut watch).await;
+        keys.until_worth(&mut watch).await;
         match keys.look(plane).await {
             Ok(news) => {
                 trouble.clear();
@@ -230,3 +275,6 @@ fn kept_key(path: &Path) -> Result<String, DialectError> {
     files::write(path, pem.as_bytes(), files::Access::Private)?;
     Ok(pem)
 }
+
+#[cfg(test)]
+mod tests;

@@ -287,6 +287,7 @@ impl Session {
             match need {
                 Need::SetOperation => drop(self.asked.operations.remove(place)),
                 Need::SpecUpdate | Need::Create => drop(self.asked.refreshes.remove(place)),
+                Need::Delete { .. } => drop(self.asked.ends.remove(place)),
                 _ => {}
             }
         }
@@ -320,9 +321,10 @@ impl Session {
             let wanted = self.speech().version(&place);
             let subject = Subject::Object(place.clone());
             match (self.told.get(&place).cloned(), wanted) {
-                (Some((uid, _)), None) => {
+                (Some((uid, rev)), None) => {
                     owed.push((subject, Need::Delete { uid }));
                     self.told.remove(&place);
+                    self.asked.ends.insert(place, rev);
                 }
                 (None, Some(new)) => {
                     owed.push((subject, Need::Create));

@@ -54,6 +54,8 @@ impl Sums {
 pub(super) struct Asked {
     pub(super) operations: BTreeMap<Place, Value>,
     pub(super) refreshes: BTreeMap<Place, String>,
+    /// What the agent was told of and is wanted no more, with the rev that it was last told.
+    pub(super) ends: BTreeMap<Place, Rev>,
 }
 
 impl Speech<'_> {
@@ -174,7 +176,12 @@ impl Render for Speech<'_> {
         if let Need::Delete { uid } = need {
             let ids =
                 Ids::Object { resource_id: resource_id(&place.name, uid), version: String::new() };
-            return Some(draft(ids, encode(&gravestone(place, uid))));
+            let mut stone = gravestone(place, uid);
+            // By its version an agent of ours tells an order from the answer that nothing is known.
+            if let Some(rev) = self.asked.ends.get(place) {
+                stone.metadata.rest.insert("resourceVersion".into(), rev.to_string().into());
+            }
+            return Some(draft(ids, encode(&stone)));
         }
         let (desired, rev) = self.wanted(place)?;
         let mut object = self.told(place, &desired, rev);

@@ -8,115 +8,41 @@ mod ask;
 mod clusters;
 mod held;
 mod identity;
+mod inbox;
 mod intake;
 mod intent;
 mod kinds;
 mod mirror;
 mod options;
 mod outflow;
+#[cfg(test)]
+mod tests;
 mod turned;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use bowline_argocd::auth::Search;
-use bowline_kube::{Cluster, Departed, Kind};
+use bowline_kube::{Brake, Cluster, Departed, Kind};
 use bowline_resources::argocd::project::Mapping;
 use bowline_resources::argocd::{GPG_KEYS, GROUP};
 use bowline_resources::{Object, ObjectKey, Operation};
 use bowline_types::NodeId;
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 
 use crate::state::State;
 use clusters::says;
+use inbox::Dirty;
 use kinds::{Taken, Told};
 
 pub(crate) use clusters::chain;
+pub(crate) use inbox::Inbox;
 pub(crate) use intake::run;
 pub use options::{ClusterSecrets, ClustersMade, NewNamespaces, PlaneError, PlaneOptions};
 
 /// One object at one agent, by its key on the shelf.
 type Pair = (NodeId, ObjectKey);
-
-/// What may need a look.
-#[derive(Debug, Default)]
-struct Dirty {
-    /// Objects of the cluster.
-    plane: BTreeSet<ObjectKey>,
-    /// Objects at agents.
-    pairs: BTreeSet<Pair>,
-    /// All that has to do with these agents.
-    agents: BTreeSet<NodeId>,
-    /// All there is.
-    all: bool,
-}
-
-/// Where news for the plane is left.
-#[derive(Debug, Default)]
-pub(crate) struct Inbox {
-    dirty: Mutex<Dirty>,
-    wake: Notify,
-}
-
-impl Inbox {
-    /// What is wanted or reported of these objects may have changed.
-    pub(crate) fn objects<'a>(
-        &self,
-        agent: &NodeId,
-        keys: impl Iterator<Item = &'a bowline_types::Key>,
-    ) {
-        let keys = keys.filter_map(|key| ObjectKey::from_record(key).ok());
-        self.dirty.lock().pairs.extend(keys.map(|key| (agent.clone(), key)));
-        self.wake.notify_one();
-    }
-
-    /// Whose word counts for this agent's objects may have changed.
-    pub(crate) fn agents(&self, names: impl IntoIterator<Item = NodeId>) {
-        self.dirty.lock().agents.extend(names);
-        self.wake.notify_one();
-    }
-
-    /// Everything may have changed.
-    fn everything(&self) {
-        self.dirty.lock().all = true;
-        self.wake.notify_one();
-    }
-
-    fn plane(&self, key: ObjectKey) {
-        self.dirty.lock().plane.insert(key);
-        self.wake.notify_one();
-    }
-
-    /// Looks at agents again after a while.
-    fn agents_later(self: &Arc<Self>, names: Vec<NodeId>, wait: Duration) {
-        let inbox = self.clone();
-        tokio::spawn(async move {
-            tokio::time::sleep(wait).await;
-            inbox.agents(names);
-        });
-    }
-
-    /// Looks at one object again after a while.
-    fn again_later(self: &Arc<Self>, pair: Pair, wait: Duration) {
-        let inbox = self.clone();
-        tokio::spawn(async move {
-            tokio::time::sleep(wait).await;
-            inbox.again(pair);
-        });
-    }
-
-    fn again(&self, pair: Pair) {
-        self.dirty.lock().pairs.insert(pair);
-        self.wake.notify_one();
-    }
-
-    fn take(&self) -> Dirty {
-        std::mem::take(&mut self.dirty.lock())
-    }
-}
 
 /// The control-plane cluster.
 pub(crate) struct Plane {
@@ -130,6 +56,8 @@ pub(crate) struct Plane {
     inbox: Arc<Inbox>,
     known: Mutex<Known>,
     asked: Mutex<BTreeMap<(Pair, Operation), ask::Wish>>,
+    /// Holds back where somebody else writes what the hub writes.
+    brake: Mutex<Brake>,
 }
 
 #[derive(Debug, Default)]
@@ -169,6 +97,7 @@ impl Plane {
             inbox: Arc::default(),
             known: Mutex::new(known),
             asked: Mutex::default(),
+            brake: Mutex::default(),
         }))
     }
 
@@ -299,7 +228,6 @@ impl Plane {
     /// The agents that an Application is, or was, about.
     fn agents_of(&self, state: &State, key: &ObjectKey) -> BTreeSet<NodeId> {
         let mut known = self.known.lock();
-        let mut agents: BTreeSet<NodeId> = known.placed.remove(key).unwrap_or_default();
         let named = match self.options.mapping {
             Mapping::Namespace => key.namespace.clone(),
             Mapping::Destination => {
@@ -308,16 +236,26 @@ impl Plane {
             }
         };
         let named = named.and_then(|n| NodeId::new(&n).ok());
-        if let Some(agent) = named.filter(|n| state.views.roster.entry(n).is_some()) {
-            if self.options.mapping == Mapping::Destination {
-                known.placed.insert(key.clone(), [agent.clone()].into());
-            }
-            agents.insert(agent);
+        let named = named.filter(|n| state.views.roster.entry(n).is_some());
+        if let (Mapping::Destination, Some(agent)) = (self.options.mapping, &named) {
+            known.placed.entry(key.clone()).or_default().insert(agent.clone());
         }
+        let mut agents = known.placed.get(key).cloned().unwrap_or_default();
+        agents.extend(named);
         // A mirror lives in the namespace of its agent, however Applications are placed.
         let home = key.namespace.as_deref().and_then(|n| NodeId::new(n).ok());
         agents.extend(home.filter(|n| state.views.roster.entry(n).is_some()));
         agents
+    }
+
+    /// An object that is gone has been looked at wherever it was. Until then its agents are remembered,
+    /// those of its former destinations too: whoever looks at it for another reason must not take from it
+    /// that they have to let it go.
+    fn forget_places(&self, key: &ObjectKey) {
+        let mut known = self.known.lock();
+        if !known.there.contains_key(key) {
+            known.placed.remove(key);
+        }
     }
 
     /// Where an Application of the cluster lives on the shelf of an agent.

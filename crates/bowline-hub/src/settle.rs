@@ -80,7 +80,7 @@ async fn settle(state: &Arc<State>, agent: &NodeId) {
     let Some(listed) = state.views.roster.get(agent) else { return };
     let Some(mode) = listed.entry.changing else { return };
     if has_nothing(state, &listed.entry, mode) {
-        let entry = RosterEntry { mode, changing: None, ..listed.entry.clone() };
+        let entry = RosterEntry { mode, changing: None, ..RosterEntry::clone(&listed.entry) };
         return match state.enlist(&entry, Some(listed.rev)).await {
             Ok(_) => tell(state, agent, mode).await,
             Err(error) => tracing::debug!(%agent, %error, "mode not settled"),

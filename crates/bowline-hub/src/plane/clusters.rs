@@ -56,7 +56,7 @@ impl Plane {
         };
         if let Err(error) = shown {
             tracing::warn!(%agent, %error, "Argo CD does not know the agent as a cluster yet");
-            self.inbox.agents_later(vec![agent.clone()], super::intake::REFUSED);
+            self.inbox.agent_later(agent, super::intake::REFUSED);
         }
     }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_drive::Error;
-use bowline_resources::{ObjectKey, Owner, desired_shelf};
+use bowline_resources::{Desired, Object, ObjectKey, Owner, desired_shelf};
 use bowline_sync::WriteError;
-use bowline_types::{Guard, Item, MAX_COMMIT_BYTES, NodeId, fitting};
+use bowline_types::{Guard, Item, Key, MAX_COMMIT_BYTES, NodeId, fitting};
 use futures_util::StreamExt;
 
 use super::turned::Found;
@@ -20,6 +20,9 @@ const AT_A_TIME: usize = 16;
 
 /// How long to wait for what happens at once.
 const SOON: Duration = Duration::from_millis(50);
+
+/// How long to wait after a shelf could not be written.
+const UNWRITTEN: Duration = Duration::from_secs(1);
 
 /// How long to wait after the cluster refused something.
 pub(super) const REFUSED: Duration = Duration::from_secs(5);
@@ -55,6 +58,7 @@ impl Plane {
         let mut pairs = dirty.pairs;
         for key in &dirty.plane {
             pairs.extend(self.pairs_of(state, key));
+            self.forget_places(key);
         }
         for agent in &dirty.agents {
             pairs.extend(self.all_of(state, agent));
@@ -76,7 +80,7 @@ impl Plane {
     }
 
     /// Every pair of an agent: what the cluster may want there, and what the shelves have.
-    fn all_of(&self, state: &Arc<State>, agent: &NodeId) -> BTreeSet<Pair> {
+    pub(super) fn all_of(&self, state: &Arc<State>, agent: &NodeId) -> BTreeSet<Pair> {
         let plane: Vec<_> = self.known.lock().there.keys().cloned().collect();
         let mut pairs: BTreeSet<Pair> = plane
             .iter()
@@ -108,7 +112,7 @@ impl Plane {
         let opened = shelf.clone();
         if !state.handle.with(move |node| node.read(&opened).is_some()).await.unwrap_or(false) {
             // On the roster a moment ago: its shelf is about to be opened.
-            return self.inbox.agents_later(vec![agent.clone()], SOON);
+            return self.inbox.agent_later(agent, SOON);
         }
         let now = clock::now();
         let (mut writes, mut absent) = (vec![], vec![]);
@@ -123,6 +127,8 @@ impl Plane {
             match self.settled_source(agent, key, had).await {
                 Ok(Found::Source(source)) => {
                     let next = self.record(agent, key, &source, had, now);
+                    let next = next.map(|next| bearable(&record, next, had));
+                    let next = next.filter(|next| had != Some(next));
                     let next = next.map(|d| Item::put(record, d.encode()));
                     let fits = self.weighed(agent, key, next.as_ref());
                     writes.extend(next.filter(|_| fits).map(|item| (guard, item)));
@@ -133,7 +139,7 @@ impl Plane {
                 Ok(Found::Nothing | Found::Taken) => {}
                 Err(error) => {
                     tracing::warn!(%agent, %key, %error, "a mirror is not turned into a source yet");
-                    self.inbox.agents_later(vec![agent.clone()], REFUSED);
+                    self.inbox.agent_later(agent, REFUSED);
                 }
             }
         }
@@ -189,17 +195,63 @@ impl Plane {
                 Err(error) => {
                     tracing::warn!(%agent, %error, "what the control plane wants is not taken in yet");
                     let keys = writes.iter().chain(&rest).map(|(guard, _)| &guard.key);
-                    let keys: Vec<_> = keys.cloned().collect();
-                    let inbox = self.inbox.clone();
-                    let agent = agent.clone();
-                    tokio::spawn(async move {
-                        tokio::time::sleep(Duration::from_secs(1)).await;
-                        inbox.objects(&agent, keys.iter());
-                    });
+                    for key in keys.filter_map(|key| ObjectKey::from_record(key).ok()) {
+                        self.inbox.again_later((agent.clone(), key), UNWRITTEN);
+                    }
                     return false;
                 }
             }
         }
         true
+    }
+}
+
+/// What a shelf takes of it. How something is to be that is being deleted does not matter any more: were
+/// its deletion not told for being too large, the control plane would wait for it for ever.
+fn bearable(key: &Key, next: Desired, had: Option<&Desired>) -> Desired {
+    let weight = |desired: &Desired| Item::put(key.clone(), desired.encode()).weight();
+    if !next.deleting || weight(&next) <= MAX_COMMIT_BYTES {
+        return next;
+    }
+    if let Some(had) = had.filter(|had| had.uid == next.uid) {
+        return Desired { deleting: true, ..had.clone() };
+    }
+    // Nothing was ever made from it.
+    let mut object = Object { spec: None, rest: Default::default(), ..next.object };
+    object.metadata.annotations.clear();
+    Desired { object, ..next }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn desired(size: usize) -> Desired {
+        let app = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"name": "web", "namespace": "a1", "finalizers": ["a.b/c"]},
+            "spec": {"text": "x".repeat(size)},
+        });
+        let new = Desired::new(&Object::from_value(app).unwrap(), "u", bowline_types::Wall(0));
+        Desired { deleting: true, ..new }
+    }
+
+    #[test]
+    fn the_deletion_of_what_is_too_large_is_told_all_the_same() {
+        let (small, large) = (desired(10), desired(MAX_COMMIT_BYTES));
+        let key = small.object.key().record_key();
+        let fits = |d: &Desired| Item::put(key.clone(), d.encode()).weight() <= MAX_COMMIT_BYTES;
+        assert!(fits(&small) && !fits(&large));
+        let had = Desired { deleting: false, ..small.clone() };
+        assert_eq!(bearable(&key, large.clone(), Some(&had)), small, "the agent has that one");
+        assert_eq!(bearable(&key, large.clone(), Some(&small)), small, "and was told");
+        let bare = bearable(&key, large.clone(), None);
+        assert!(fits(&bare) && bare.deleting && bare.uid == large.uid);
+        assert_eq!(bare.object.key(), large.object.key());
+        assert_eq!(bearable(&key, large.clone(), Some(&bare)), bare, "nothing new");
+        let kept = Desired { deleting: false, ..large };
+        assert!(!fits(&bearable(&key, kept, None)), "and what is not deleted is not cut down");
     }
 }

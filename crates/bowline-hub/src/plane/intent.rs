@@ -37,6 +37,18 @@ impl Plane {
         (wanted && chosen && !ignored).then_some(there)
     }
 
+    /// An Application that is meant for this agent, by destination, and can have no place on its shelf: its
+    /// namespace bears the agent's name, which there is that of the agent's own.
+    pub(super) fn unplaceable(&self, agent: &NodeId, key: &ObjectKey) -> Option<Arc<Object>> {
+        let home = key.namespace.as_deref() == Some(agent.as_str());
+        if !home || key.kind != "Application" || self.options.mapping != Mapping::Destination {
+            return None;
+        }
+        let there = self.there(key).filter(|there| self.is_placed(there, agent))?;
+        let ignored = there.metadata.labels.get(IGNORE_SYNC).is_some_and(|v| v == "true");
+        (!ignored && self.options.labels.matches(&there.metadata.labels)).then_some(there)
+    }
+
     fn is_placed(&self, app: &Object, agent: &NodeId) -> bool {
         if !app.metadata.namespace.as_deref().is_some_and(|n| self.options.allows(n)) {
             return false;

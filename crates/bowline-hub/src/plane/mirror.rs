@@ -1,7 +1,7 @@
 //! What autonomous agents want, shown on the cluster. Whoever changes it there finds it changed back.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bowline_kube::{Apply, Delete, Error, Part, Patch, Propagation};
 use bowline_resources::argocd::{LAST_UPDATED, SOURCE_UID, app, project};
@@ -81,6 +81,7 @@ impl Plane {
     }
 
     async fn bring(&self, agent: &NodeId, manifest: &Object) -> Result<(), Error> {
+        self.brake.lock().pass(&manifest.key(), Instant::now())?;
         let kind = self.kind(&manifest.key()).await?;
         let how = Apply { force: true, ..Apply::default() };
         let mut stamped = manifest.clone();

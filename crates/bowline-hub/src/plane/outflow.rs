@@ -1,6 +1,7 @@
 //! What agents report, written on the cluster.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bowline_kube::{Error, Part, Patch};
 use bowline_resources::argocd::{SOURCE_UID, app};
@@ -11,6 +12,10 @@ use super::intake::REFUSED;
 use super::{Pair, Plane};
 use crate::clock;
 use crate::state::State;
+
+/// What an Application is told whose namespace bears the name of its destination.
+const UNPLACEABLE: &str = "an Application in a namespace of its agent's name has no place at that agent, \
+     where this name stands for the agent's own namespace: put it in another namespace";
 
 impl Plane {
     /// Writes on the cluster what there is to say of one object at one agent.
@@ -45,7 +50,10 @@ impl Plane {
         let (agent, key) = pair;
         let Some(there) = self.source(agent, key) else {
             self.forget_wishes(pair);
-            return Ok(());
+            return match self.unplaceable(agent, key) {
+                Some(there) => self.complain(&there, UNPLACEABLE).await,
+                None => Ok(()),
+            };
         };
         let refused = self.known.lock().refused.get(pair).cloned();
         if let Some(why) = refused {
@@ -118,6 +126,7 @@ impl Plane {
         patch: &Patch,
         part: Part,
     ) -> Result<(), Error> {
+        self.brake.lock().pass(&there.key(), Instant::now())?;
         let kind = self.kind(&there.key()).await?;
         let (namespace, name) = (there.metadata.namespace.as_deref(), &there.metadata.name);
         let patch = at_version(there, patch);

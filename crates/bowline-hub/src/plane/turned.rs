@@ -42,6 +42,11 @@ impl Plane {
                 Ok(self.source(agent, key).into())
             }
             ("AppProject", None, Some(had)) => self.turn_project(agent, key, had).await,
+            // It was managed before it was autonomous.
+            ("AppProject", Some(_), _) => {
+                self.drop_mirror(agent, key).await?;
+                Ok(found.into())
+            }
             _ => Ok(found.into()),
         }
     }
@@ -67,11 +72,9 @@ impl Plane {
         had: &Desired,
     ) -> Result<Found, Error> {
         let own = self.source_key(agent, key);
-        let name = project::mirror_name(agent.as_str(), &key.name);
-        let place = ObjectKey { name, ..own.clone() };
-        let Some(mirror) = self.there(&place).filter(|there| is_mirror(there)) else {
+        if self.project_mirror(agent, key).is_none() {
             return Ok(Found::Nothing);
-        };
+        }
         if self.there(&own).is_some() {
             tracing::warn!(%agent, project = %own.name,
                 "the control plane has a project of this name that is not for this agent: the agent \
@@ -81,15 +84,29 @@ impl Plane {
         let kind = self.kind(key).await?;
         let made = self.cluster.create(&kind, &self.as_source(agent, had)).await?;
         self.note(made);
+        self.drop_mirror(agent, key).await?;
+        Ok(self.source(agent, key).into())
+    }
+
+    /// What shows a project of an agent, under the agent's name.
+    fn project_mirror(&self, agent: &NodeId, key: &ObjectKey) -> Option<Arc<Object>> {
+        let name = project::mirror_name(agent.as_str(), &key.name);
+        let place = ObjectKey { name, ..self.source_key(agent, key) };
+        self.there(&place).filter(|there| is_mirror(there))
+    }
+
+    /// Shows a project no longer that the control plane has under its own name.
+    async fn drop_mirror(&self, agent: &NodeId, key: &ObjectKey) -> Result<(), Error> {
+        let Some(mirror) = self.project_mirror(agent, key) else { return Ok(()) };
+        let (kind, meta) = (self.kind(key).await?, &mirror.metadata);
         let how = Delete {
-            uid: mirror.metadata.uid.clone(),
+            uid: meta.uid.clone(),
             resource_version: None,
             propagation: Propagation::Background,
         };
-        let namespace = place.namespace.as_deref();
-        self.cluster.delete(&kind, namespace, &place.name, how).await?;
-        self.known.lock().there.remove(&place);
-        Ok(self.source(agent, key).into())
+        self.cluster.delete(&kind, meta.namespace.as_deref(), &meta.name, how).await?;
+        self.known.lock().there.remove(&mirror.key());
+        Ok(())
     }
 
     /// A project of an agent's own, as the control plane says it of that agent.

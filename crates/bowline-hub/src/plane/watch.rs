@@ -53,7 +53,7 @@ impl Plane {
         }
     }
 
-    fn note_gone(&self, key: ObjectKey, uid: &str) {
+    pub(super) fn note_gone(&self, key: ObjectKey, uid: &str) {
         let mut known = self.known.lock();
         known.departed.note(uid);
         let there = known.there.get(&key);

@@ -157,9 +157,14 @@ async fn what_an_agent_wrote_before_it_handed_over_is_never_left_behind() {
 async fn a_change_of_mode_can_be_called_off() {
     let stage = Stage::new().await;
     stage.create_agent("alpha", Mode::Managed).await;
+    stage.admin.create_object("alpha", &config_map("b", "web", "1")).await.unwrap();
     let to = |mode| ModeChange { mode, rules: None };
     let view = stage.admin.change_mode("alpha", &to(Mode::Autonomous)).await.unwrap();
-    assert_eq!(view.changing, Some(Mode::Autonomous), "it waits for an agent that never came");
+    assert_eq!(
+        view.changing,
+        Some(Mode::Autonomous),
+        "an agent that never came is to take it over"
+    );
     let view = stage.admin.change_mode("alpha", &to(Mode::Managed)).await.unwrap();
     assert_eq!((view.mode, view.changing), (Mode::Managed, None));
     stage.admin.create_object("alpha", &config_map("a", "web", "1")).await.unwrap();

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, post};
 use bowline_client::api::{JoinTokenCreate, JoinTokenCreated, List, Role};
 use bowline_identity::JoinToken;
-use bowline_types::{Guard, Item, NodeId, Wall};
+use bowline_types::{Guard, Item, Wall};
 use http::StatusCode;
 use serde_json::json;
 

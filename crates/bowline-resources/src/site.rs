@@ -83,7 +83,7 @@ pub fn is_settled(manifest: &Object, live: &Object, hold: Hold) -> bool {
     let body = |object: &Object| {
         let mut map = object.rest.clone();
         map.remove("operation");
-        map.insert("spec".into(), object.spec.clone().unwrap_or(Value::Null));
+        map.insert("spec".into(), marked_spec(object));
         Value::Object(map)
     };
     said(&want.labels, &have.labels)
@@ -98,8 +98,7 @@ pub fn is_settled(manifest: &Object, live: &Object, hold: Hold) -> bool {
 /// The merge patch that takes away what is there and was never said; none if there is no such thing.
 pub fn extras(manifest: &Object, live: &Object) -> Option<Value> {
     let mut patch = Map::new();
-    let (want, have) = (manifest.spec.as_ref(), live.spec.as_ref());
-    if let Some(spec) = surplus(want.unwrap_or(&Value::Null), have.unwrap_or(&Value::Null)) {
+    if let Some(spec) = surplus(&marked_spec(manifest), &marked_spec(live)) {
         patch.insert("spec".into(), spec);
     }
     for (field, have) in live.rest.iter().filter(|(f, _)| *f != "operation") {
@@ -125,6 +124,20 @@ fn surplus(want: &Value, have: &Value) -> Option<Value> {
         }
     }
     (!patch.is_empty()).then_some(Value::Object(patch))
+}
+
+/// The spec, with a mark in what counts by being there, though it be empty.
+fn marked_spec(object: &Object) -> Value {
+    const SWITCHES: [&str; 2] = ["/syncPolicy/automated", "/orphanedResources"];
+    let mut spec = object.spec.clone().unwrap_or_default();
+    if object.group() == argocd::GROUP {
+        for switch in SWITCHES {
+            if let Some(Value::Object(fields)) = spec.pointer_mut(switch) {
+                fields.insert("\0there".into(), true.into());
+            }
+        }
+    }
+    spec
 }
 
 /// Absent, null and empty are one: servers and typed clients turn one into the other.

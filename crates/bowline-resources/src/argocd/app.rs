@@ -14,6 +14,36 @@ pub fn at_home(app: &mut Object) {
         destination.insert("name".into(), IN_CLUSTER.into());
         destination.remove("server");
     }
+    normalize(spec);
+}
+
+/// Spells a spec as Argo CD's controller does, which would else write against us without end.
+fn normalize(spec: &mut Map<String, Value>) {
+    if spec.get("project").is_none_or(is_zero) {
+        spec.insert("project".into(), "default".into());
+    }
+    let several = spec.get("sources").is_some_and(|sources| !is_zero(sources));
+    let Some(Value::Object(source)) = spec.get_mut("source").filter(|_| !several) else { return };
+    for how in ["helm", "kustomize", "directory"] {
+        if let Some(Value::Object(fields)) = source.get_mut(how) {
+            fields.retain(|_, value| !is_zero(value));
+        }
+        if source.get(how).is_some_and(is_zero) {
+            source.remove(how);
+        }
+    }
+}
+
+/// Whether Go would call it a zero value.
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(set) => !set,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.values().all(is_zero),
+    }
 }
 
 /// The Application of an autonomous agent, as the control plane shows it.
@@ -171,6 +201,31 @@ mod tests {
             "operation": {"sync": {}},
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn a_copy_is_spelled_as_argo_cd_spells_it() {
+        let spelled = |spec: Value| {
+            let mut app = Object { spec: Some(spec), ..app() };
+            at_home(&mut app);
+            app.spec.unwrap()
+        };
+        let home = json!({"name": "in-cluster"});
+        let zeros =
+            json!({"directory": {"recurse": false, "jsonnet": {}}, "helm": {}, "path": "a"});
+        assert_eq!(
+            spelled(json!({"project": "", "source": zeros})),
+            json!({"project": "default", "source": {"path": "a"}, "destination": home})
+        );
+        let said = json!({"directory": {"include": "*.yaml"}, "helm": {"values": "a: 1"}});
+        let mut more = said.clone();
+        more["directory"]["recurse"] = false.into();
+        assert_eq!(
+            spelled(json!({"project": "x", "source": more})),
+            json!({"project": "x", "source": said, "destination": home})
+        );
+        let sources = json!([{"directory": {"recurse": false}}]);
+        assert_eq!(spelled(json!({"project": "x", "sources": sources}))["sources"], sources);
     }
 
     #[test]

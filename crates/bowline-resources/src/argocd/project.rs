@@ -84,8 +84,11 @@ pub fn mirror(agent: &str, source_uid: &str, namespace: &str, project: &Object) 
     for destination in
         spec.get_mut("destinations").and_then(Value::as_array_mut).into_iter().flatten()
     {
-        destination["name"] = agent.into();
-        destination["server"] = "*".into();
+        // Whatever else stands there, an agent that no CRD checks may have written.
+        if let Value::Object(destination) = destination {
+            destination.insert("name".into(), agent.into());
+            destination.insert("server".into(), "*".into());
+        }
     }
     for role in spec.get_mut("roles").and_then(Value::as_array_mut).into_iter().flatten() {
         let policies = role.get_mut("policies").and_then(Value::as_array_mut);

@@ -103,3 +103,22 @@ fn data_is_held_whole_and_defaults_are_not() {
     assert!(!is_settled(&manifest, &live, Hold::Whole));
     assert_eq!(extras(&manifest, &live), Some(json!({"data": {"b": null}})));
 }
+
+#[test]
+fn what_counts_by_being_there_is_switched_on_and_off_though_it_is_empty() {
+    let manifest =
+        |policy: Value| site().manifest(&app(json!({"project": "shop", "syncPolicy": policy})));
+    let (on, off) = (manifest(json!({"automated": {}})), manifest(json!({})));
+    for hold in [Hold::Whole, Hold::Said] {
+        assert!(!is_settled(&on, &off, hold));
+        assert!(is_settled(&on, &on, hold));
+    }
+    assert!(!is_settled(&off, &on, Hold::Whole));
+    assert_eq!(extras(&on, &off), None);
+    let without = json!({"spec": {"syncPolicy": {"automated": null}}});
+    assert_eq!(extras(&off, &on), Some(without.clone()));
+    let options = manifest(json!({"syncOptions": ["A=b"]}));
+    let both = manifest(json!({"syncOptions": ["A=b"], "automated": {"prune": true}}));
+    assert_eq!(extras(&options, &both), Some(without));
+    assert_eq!(extras(&both, &both), None);
+}

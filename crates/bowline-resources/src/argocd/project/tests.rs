@@ -104,3 +104,13 @@ fn a_mirror_bears_the_agents_name_everywhere() {
         ])
     );
 }
+
+#[test]
+fn a_project_that_no_crd_has_checked_is_mirrored_all_the_same() {
+    for odd in [json!("x"), json!(1), json!(["x"]), json!(null)] {
+        let spec = json!({"destinations": [odd, {"server": "a"}], "roles": [odd]});
+        let mirror = mirror("edge-1", "u1", "argocd", &project(spec));
+        let shown = &mirror.spec.unwrap()["destinations"];
+        assert_eq!(shown, &json!([odd, {"server": "*", "name": "edge-1"}]));
+    }
+}

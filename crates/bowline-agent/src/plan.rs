@@ -37,7 +37,7 @@ pub(crate) struct Plan {
     /// Of those, the ones of which too many are absent at a time: a person is asked.
     pub(crate) too_many: BTreeSet<ObjectKey>,
     /// Deleted for being absent.
-    pub(crate) absent: usize,
+    pub(crate) absent: BTreeSet<ObjectKey>,
 }
 
 /// The keys among these that are there, though the owner whose word counts does not want them.
@@ -117,7 +117,9 @@ fn take(state: &State, step: Step, plan: &mut Plan) {
             put(state, key, plan);
         }
         Step::Delete(key, why) => {
-            plan.absent += usize::from(why == DeleteWhy::Absent);
+            if why == DeleteWhy::Absent {
+                plan.absent.insert(key.clone());
+            }
             plan.tasks.push(Task::Delete(key));
         }
         Step::Hold(key, HoldWhy::TooManyAbsent { absent, live }) => {

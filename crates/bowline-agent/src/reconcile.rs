@@ -34,8 +34,8 @@ pub(crate) struct Reconciler {
     pub(crate) absence: Absence,
     due: Due,
     sealed: bool,
-    /// Something could not be told yet.
-    unsure: bool,
+    /// When to look at everything again, since something could not be told yet.
+    unsure: Option<Instant>,
 }
 
 /// Something that may heal by itself.
@@ -91,7 +91,7 @@ impl Reconciler {
         absence: Absence,
     ) -> Self {
         let due = Due::default();
-        Self { shelves, handle, world, applier, absence, due, sealed: false, unsure: false }
+        Self { shelves, handle, world, applier, absence, due, sealed: false, unsure: None }
     }
 
     /// Works until it is told to stop.
@@ -101,7 +101,7 @@ impl Reconciler {
             let sleep = tokio::time::sleep(wait.unwrap_or(Duration::from_secs(3600)));
             tokio::select! {
                 () = self.world.wake.notified() => {}
-                () = sleep => self.look_again(),
+                () = sleep => {}
                 () = stop.cancelled() => return,
             }
         }
@@ -111,6 +111,8 @@ impl Reconciler {
     async fn turn(&mut self) -> Option<Duration> {
         let mut dirty = self.world.take_dirty();
         dirty.keys.extend(self.due.take(Instant::now()));
+        // However often something else wakes us up.
+        dirty.all |= self.unsure.take_if(|at| *at <= Instant::now()).is_some();
         let listed = self.world.state().listed;
         if !dirty.is_empty()
             && listed
@@ -122,33 +124,37 @@ impl Reconciler {
             state.dirty.keys.extend(dirty.keys);
             return Some(PAUSE);
         }
-        let next = self.due.next().map(|at| at.saturating_duration_since(Instant::now()));
-        if self.unsure { Some(next.unwrap_or(AGAIN).min(AGAIN)) } else { next }
+        let next = self.due.next().into_iter().chain(self.unsure).min();
+        next.map(|at| at.saturating_duration_since(Instant::now()))
     }
 
-    fn look_again(&mut self) {
-        if std::mem::take(&mut self.unsure) {
-            self.world.state().dirty.all = true;
-        }
+    /// Has everything looked at again, though the next passes be about other things.
+    fn doubt(&mut self) {
+        self.unsure.get_or_insert_with(|| Instant::now() + AGAIN);
     }
 
     async fn pass(&mut self, dirty: &Dirty) -> Result<(), Trouble> {
         if dirty.all {
             self.applier.turned();
         }
-        self.unsure = !takeover::fill(&self.handle, &self.shelves, &self.world).await?;
+        if !takeover::fill(&self.handle, &self.shelves, &self.world).await? {
+            self.doubt();
+        }
         let mut keys = if dirty.all { self.world.state().keys() } else { dirty.keys.clone() };
         let mut standing = BTreeMap::new();
         if !plan::strays(&self.world.state(), &keys).is_empty() {
             // How many may go is a share of all that is there.
             keys = self.world.state().keys();
             standing = self.standing(&keys).await?;
-            self.unsure |= standing.values().any(|s| *s == Standing::Unsure);
+            if standing.values().any(|s| *s == Standing::Unsure) {
+                self.doubt();
+            }
         }
         let plan = self.planned(&keys, &standing);
         debug!(keys = keys.len(), tasks = plan.tasks.len(), holds = plan.holds.len(), "planned");
-        self.absence.spent += plan.absent;
         let failed = self.perform(&plan).await;
+        // What could not be deleted is still to go: counted each time, it would soon be held.
+        self.absence.spent += plan.absent.iter().filter(|key| !failed.contains_key(*key)).count();
         self.report(&keys, &plan, &failed).await?;
         if dirty.all && !self.sealed {
             // All that is there has been listed and reported: the shelf is complete.

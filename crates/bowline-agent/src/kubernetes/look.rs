@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 use super::Kubernetes;
 use super::operate::follow;
 use super::there::is_somebody_elses;
+use super::work::WAITS;
+use crate::clock::after;
 
 impl Kubernetes {
     /// What to report of an object that is wanted.
@@ -23,6 +25,7 @@ impl Kubernetes {
         let key = desired.object.key();
         let of = Of { uid: desired.uid.clone(), rev };
         // The world is locked by whoever asks: whose the object is, is known from applying it.
+        let unlisted = self.untold(&key);
         let (there, trouble, own, cleared) = {
             let mut known = self.known.lock();
             let own = known.applied.get(&key).is_some_and(|a| a.from == Owner::Agent);
@@ -38,6 +41,11 @@ impl Kubernetes {
         let mut observed = Observed::new(of, now);
         observed.operation = before.and_then(|b| b.operation.clone());
         match &there {
+            None if desired.deleting && unlisted.is_some() => {
+                // It may well be there.
+                (observed.sync, observed.health) = (Sync::OutOfSync, Health::Unknown);
+                observed.message = unlisted.clone().unwrap_or_default();
+            }
             None if desired.deleting => {
                 (observed.gone, observed.sync) = (true, Sync::Synced);
                 observed.health = Health::Missing;
@@ -67,7 +75,10 @@ impl Kubernetes {
             }
             false => trouble,
         };
-        Look { observed, again: trouble.map(|t| t.due(now)) }
+        // That a kind is listed again is no news of an object that is not there.
+        let blind = unlisted.is_some() && there.is_none();
+        let again = trouble.map(|t| t.due(now));
+        Look { observed, again: again.or(blind.then(|| after(now, WAITS.1))) }
     }
 
     fn is_as_wanted(&self, desired: &Desired, there: &Object) -> bool {

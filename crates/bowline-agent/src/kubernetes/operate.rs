@@ -143,7 +143,7 @@ impl Kubernetes {
         }
         let kind = self.kind(&errand.key).await?;
         let patch = match what.operation {
-            Operation::Sync => json!({"operation": with_id(&what.argument, &what.id)}),
+            Operation::Sync => syncing(&there, what)?,
             Operation::Refresh => {
                 let how = what.argument.as_str().unwrap_or("normal");
                 json!({"metadata": {"annotations": {argocd::REFRESH: how, ID: what.id}}})
@@ -193,16 +193,35 @@ fn is_begun(state: &OperationState, there: &Object) -> bool {
         || there.metadata.annotations.get(ID) == Some(&state.id)
 }
 
-/// What ends the operation. One that Argo CD has not begun is taken back, unless it begins it at that
-/// moment: then the version does not fit, and the next look finds it running.
+/// The mark of a request on what was looked at: if the object has changed since, the version does not
+/// fit, and the next look decides anew.
+fn marked(there: &Object, id: &str) -> Value {
+    let version = there.metadata.rest.get("resourceVersion").cloned().unwrap_or_default();
+    json!({"metadata": {"annotations": {ID: id}, "resourceVersion": version}})
+}
+
+/// What begins a sync. The mark outlives the operation, which the next one takes the place of.
+fn syncing(there: &Object, what: &OperationState) -> Result<Value, bowline_kube::Error> {
+    if there.rest.contains_key("operation") {
+        // Merged into that one it would be neither.
+        let what = format!("beginning a sync of {}", there.key());
+        let why = "another operation was asked for meanwhile and is not begun yet".into();
+        return Err(bowline_kube::Error::Conflict { what, owned: vec![], why });
+    }
+    let mut patch = marked(there, &what.id);
+    patch["operation"] = with_id(&what.argument, &what.id);
+    Ok(patch)
+}
+
+/// What ends the operation. One that Argo CD has not begun is taken back; of one that has ended by
+/// itself nothing is to be done, and nobody would ever end it again.
 fn ending(there: &Object, id: &str) -> Value {
-    let mut patch = json!({"metadata": {"annotations": {ID: id}}});
-    if there.rest.contains_key("operation") && phase(there) != Some(Phase::Running) {
-        patch["operation"] = Value::Null;
-        let version = there.metadata.rest.get("resourceVersion");
-        patch["metadata"]["resourceVersion"] = version.cloned().unwrap_or_default();
-    } else {
+    let mut patch = marked(there, id);
+    let running = phase(there) == Some(Phase::Running);
+    if running {
         patch["status"] = json!({"operationState": {"phase": "Terminating"}});
+    } else if there.rest.contains_key("operation") {
+        patch["operation"] = Value::Null;
     }
     patch
 }
@@ -246,3 +265,6 @@ pub(super) fn follow(state: &OperationState, there: &Object, now: Wall) -> Opera
         phase => state.clone().end(phase, message, now),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -88,6 +88,32 @@ async fn what_is_gone_is_not_deleted_again() {
 }
 
 #[tokio::test]
+async fn what_may_not_be_listed_is_not_taken_for_gone() {
+    let stage = stage(Recreation::Ignore).await;
+    let key = stage.key();
+    let place = (key.group.clone(), key.kind.clone());
+    stage.kube.known.lock().untold.insert(place.clone(), "may not list".into());
+    let going = Desired { deleting: true, ..desired("s1") };
+    let look = stage.kube.see(&going, 1, None, wall());
+    assert!(!look.observed.gone);
+    assert_eq!(look.observed.complaint(), Some("may not list"));
+    assert!(look.again.is_some(), "nobody tells of what is not there");
+    stage.kube.known.lock().untold.remove(&place);
+    assert!(stage.kube.see(&going, 1, None, wall()).observed.gone);
+}
+
+#[tokio::test]
+async fn what_could_not_be_deleted_is_not_written_over() {
+    let stage = stage(Recreation::Ignore).await;
+    stage.copied("u1", &desired("s1"));
+    let (key, desired) = (stage.key(), Arc::new(desired("s2")));
+    let put = Task::Put { key: key.clone(), desired, rev: 2, from: Owner::Hub };
+    let done = stage.kube.run(&[Task::Delete(key), put]).await;
+    assert!(done[0].is_err(), "nobody is at the address");
+    assert_eq!(done[1], Err("waits: the former object could not be deleted yet".into()));
+}
+
+#[tokio::test]
 async fn what_fails_is_tried_again_but_never_at_once() {
     let stage = stage(Recreation::Ignore).await;
     stage.kube.note_trouble(&stage.key(), true);

@@ -1,5 +1,6 @@
 //! Performs tasks on the cluster, several at a time.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -40,13 +41,22 @@ impl Kubernetes {
     pub(super) async fn run(&self, tasks: &[Task]) -> Vec<Result<(), String>> {
         let mut done: Vec<Result<(), String>> = tasks.iter().map(|_| Ok(())).collect();
         let deletes = |task: &Task| matches!(task, Task::Delete(_));
+        // What could not be deleted is not written over: it would pass for its successor.
+        let mut left = BTreeSet::new();
         for now in [true, false] {
             let mut turn: Vec<BoxFuture<'_, _>> = vec![];
             for (at, task) in tasks.iter().enumerate().filter(|(_, task)| deletes(task) == now) {
+                if left.contains(task.key()) {
+                    done[at] = Err("waits: the former object could not be deleted yet".into());
+                    continue;
+                }
                 turn.push(Box::pin(async move { (at, self.one(task).await) }));
             }
             let mut turn = futures_util::stream::iter(turn).buffer_unordered(AT_A_TIME);
             while let Some((at, result)) = turn.next().await {
+                if deletes(&tasks[at]) && result.is_err() {
+                    left.insert(tasks[at].key().clone());
+                }
                 done[at] = result;
             }
         }

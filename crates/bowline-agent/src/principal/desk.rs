@@ -32,7 +32,7 @@ pub(super) struct Desk {
     pub(super) world: Arc<World>,
     pub(super) mode: Mode,
     pub(super) naming: Naming,
-    /// What the principal was found to lack in this round, with the uids that it was asked for by.
+    /// What the principal was found to lack since all was last compared, with the uids that it was asked for by.
     pub(super) absent: Mutex<BTreeMap<ObjectKey, String>>,
 }
 

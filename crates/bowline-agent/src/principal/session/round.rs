@@ -24,6 +24,8 @@ impl Session {
     pub(super) async fn prove(&mut self) {
         self.rounds = 0;
         self.named_in.clear();
+        // What was lacking in a round that broke off may be there by now, and is not spoken of then.
+        self.desk.absent.lock().clear();
         self.begin().await;
     }
 

@@ -27,7 +27,7 @@ use bowline_argocd::auth::Search;
 use bowline_kube::{Brake, Cluster, Departed, Kind};
 use bowline_resources::argocd::project::Mapping;
 use bowline_resources::argocd::{GPG_KEYS, GROUP};
-use bowline_resources::{Object, ObjectKey, Operation};
+use bowline_resources::{Mode, Object, ObjectKey, Operation, Rule};
 use bowline_types::NodeId;
 use parking_lot::Mutex;
 
@@ -75,10 +75,22 @@ struct Known {
     /// Agents whose shelf has all that the cluster wants of them.
     sealed: BTreeSet<NodeId>,
     /// What the cluster lacked of an agent's when all of it was looked at, where that was more than
-    /// may go without asking; empty: it may go.
+    /// may go without asking; empty: it may go. Without an entry it has not been weighed, and nothing may.
     held: BTreeMap<NodeId, BTreeSet<ObjectKey>>,
+    /// Whose word counted for what, when an agent's objects were last looked at.
+    stood: BTreeMap<NodeId, (Mode, Vec<Rule>)>,
     /// What no shelf takes, and why.
     refused: BTreeMap<Pair, String>,
+}
+
+impl Known {
+    /// An object is gone, unless another of its name is there by now.
+    fn let_go(&mut self, key: &ObjectKey, uid: &str) {
+        self.departed.note(uid);
+        if self.there.get(key).is_some_and(|o| o.metadata.uid.as_deref() == Some(uid)) {
+            self.there.remove(key);
+        }
+    }
 }
 
 impl Plane {

@@ -281,6 +281,7 @@ pub(crate) async fn hear(watch: &mut Watch) -> String {
             format!("put {} {version}", object.metadata.name)
         }
         Heard::Gone { key, uid } => format!("gone {key} {uid}"),
+        Heard::Missed { key, uid } => format!("missed {key} {uid}"),
         Heard::Listed => "listed".into(),
         Heard::Trouble(error) => format!("trouble {error}"),
     }

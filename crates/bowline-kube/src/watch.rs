@@ -37,8 +37,16 @@ pub enum Heard {
         /// Which object of that name.
         uid: String,
     },
+    /// An object that was told is not in a list that was made since: it went while the place was lost, or
+    /// this is another cluster. Nobody saw it go.
+    Missed {
+        /// Its name.
+        key: ObjectKey,
+        /// Which object of that name.
+        uid: String,
+    },
     /// All that is there has been put since the watch began or lost its place, and what vanished
-    /// meanwhile has been told as gone. Told again when trouble is over.
+    /// meanwhile has been told as missed. Told again when trouble is over.
     Listed,
     /// Something is wrong. The watch goes on by itself, with pauses; this is told when it begins
     /// and when it becomes trouble of another sort.

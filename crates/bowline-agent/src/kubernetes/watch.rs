@@ -77,7 +77,10 @@ impl Kubernetes {
                             self.tell(&key);
                         }
                     }
-                    Heard::Gone { key, uid } => self.vanish(&key, &uid),
+                    // What is wanted is put back, and what is the cluster's own is weighed at the hub.
+                    Heard::Gone { key, uid } | Heard::Missed { key, uid } => {
+                        self.vanish(&key, &uid)
+                    }
                     Heard::Listed => {
                         info!(kind = %kind.kind, "listed what is on the cluster");
                         self.told(&watched);

@@ -197,7 +197,7 @@ impl Keyring {
                 Heard::Trouble(error) => {
                     tracing::warn!(%error, "the Secret with the key of tokens is not told at present");
                 }
-                Heard::Put(_) | Heard::Gone { .. } | Heard::Listed => {}
+                Heard::Put(_) | Heard::Gone { .. } | Heard::Missed { .. } | Heard::Listed => {}
             }
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use bowline_resources::argocd::GROUP;
-use bowline_resources::{Absence, ObjectKey};
+use bowline_resources::{Absence, ObjectKey, RosterEntry};
 use bowline_types::NodeId;
 
 use super::Plane;
@@ -41,14 +41,49 @@ impl Plane {
         cannot.collect()
     }
 
-    /// Whether what the cluster lacks may go. Once it has shown that it knows an agent, it may.
-    pub(super) fn weigh(&self, agent: &NodeId, absent: BTreeSet<ObjectKey>, total: usize) {
+    /// Whether this agent's objects have another owner than when they were last looked at. What was
+    /// weighed then was not about those that the hub has taken over since.
+    /// It stays so until `all` of them are looked at.
+    pub(super) fn has_turned(&self, entry: &RosterEntry, all: bool) -> bool {
+        let now = (entry.mode, entry.rules.clone());
+        let mut known = self.known.lock();
+        let turned = known.stood.get(&entry.name).is_some_and(|before| *before != now);
+        if turned {
+            known.held.remove(&entry.name);
+        }
+        if all || !turned {
+            known.stood.insert(entry.name.clone(), now);
+        }
+        turned
+    }
+
+    /// What of this may go, by what was weighed; none: it has not been.
+    pub(super) fn held(&self, agent: &NodeId) -> Option<BTreeSet<ObjectKey>> {
+        self.known.lock().held.get(agent).cloned()
+    }
+
+    /// Whether what the cluster lacks may go. Once it has shown that it knows an agent, it may. A change
+    /// of ownership deletes nothing: what the cluster lacks after one (`turned`), a person lets go.
+    pub(super) fn weigh(
+        &self,
+        agent: &NodeId,
+        absent: BTreeSet<ObjectKey>,
+        total: usize,
+        turned: bool,
+    ) {
         let mut known = self.known.lock();
         if known.held.get(agent).is_some_and(BTreeSet::is_empty) {
             return;
         }
-        if Absence::default().allows(absent.len(), total) {
-            known.held.insert(agent.clone(), BTreeSet::new());
+        if !turned && Absence::default().allows(absent.len(), total) {
+            // What a person was asked about stays so until it is back.
+            let asked = known.held.remove(agent).unwrap_or_default();
+            let asked = asked.into_iter().filter(|key| absent.contains(key)).collect();
+            known.held.insert(agent.clone(), asked);
+            return;
+        }
+        if absent.is_empty() {
+            known.held.insert(agent.clone(), absent);
             return;
         }
         tracing::error!(%agent, absent = absent.len(), total,

@@ -12,6 +12,7 @@ use bowline_types::{NodeId, Wall};
 
 use super::Plane;
 use super::clusters::says;
+use super::turned::is_mirror;
 
 /// The agent that an Application names as its destination.
 pub(super) fn destination(app: &Object) -> Option<&str> {
@@ -26,9 +27,7 @@ impl Plane {
         let ignored = there.metadata.labels.get(IGNORE_SYNC).is_some_and(|v| v == "true");
         let wanted = match key.kind.as_str() {
             "Application" => self.is_placed(&there, agent),
-            "AppProject" => {
-                project::for_agent(&there, agent.as_str(), self.options.mapping).is_some()
-            }
+            "AppProject" => self.is_project_for(&there, agent),
             "Secret" => self.is_for(&there, agent),
             "ConfigMap" if key.group.is_empty() => there.metadata.name == GPG_KEYS,
             _ => there.metadata.namespace.as_deref() == Some(agent.as_str()),
@@ -74,9 +73,13 @@ impl Plane {
             namespace: Some(self.options.namespace.clone()),
             name: project,
         };
-        let project = self.there(&key);
-        project
-            .is_some_and(|p| project::for_agent(&p, agent.as_str(), self.options.mapping).is_some())
+        self.there(&key).is_some_and(|project| self.is_project_for(&project, agent))
+    }
+
+    /// What an autonomous agent has is shown, and goes to nobody: its mirror would fit every agent.
+    fn is_project_for(&self, project: &Object, agent: &NodeId) -> bool {
+        !is_mirror(project)
+            && project::for_agent(project, agent.as_str(), self.options.mapping).is_some()
     }
 
     /// The record that the shelf should have for an object; none if that is what it has.

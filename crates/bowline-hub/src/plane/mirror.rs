@@ -128,7 +128,7 @@ impl Plane {
     /// back.
     async fn clear(&self, state: &State, pair: &Pair, place: &ObjectKey) -> Result<(), Error> {
         let Some(there) = self.there(place) else { return Ok(()) };
-        if !there.metadata.annotations.contains_key(SOURCE_UID) {
+        if !there.metadata.annotations.contains_key(SOURCE_UID) || !shows(&there, &pair.0) {
             return Ok(());
         }
         let (agent, key) = (&pair.0, pair.1.record_key());
@@ -160,4 +160,11 @@ impl Plane {
         let (namespace, name) = (place.namespace.as_deref(), &place.name);
         self.cluster.delete(&kind, namespace, name, how).await.map(drop)
     }
+}
+
+/// Whether a mirror shows something of this agent. By its name a project's may be that of two: `edge-1-x`
+/// of `edge` and of `edge-1`.
+pub(super) fn shows(mirror: &Object, agent: &NodeId) -> bool {
+    let namespaces = mirror.spec.as_ref().and_then(|spec| spec.get("sourceNamespaces"));
+    mirror.kind != "AppProject" || namespaces == Some(&json!([agent.as_str()]))
 }

@@ -51,6 +51,10 @@ impl Plane {
         let Some(there) = self.source(agent, key) else {
             self.forget_wishes(pair);
             return match self.unplaceable(agent, key) {
+                // It never was at the agent, so nobody there ends it.
+                Some(there) if there.metadata.deletion_timestamp.is_some() => {
+                    self.finalize(&there).await
+                }
                 Some(there) => self.complain(&there, UNPLACEABLE).await,
                 None => Ok(()),
             };

@@ -92,6 +92,127 @@ async fn an_application_in_a_namespace_of_its_agents_name_is_not_passed_over_in_
     hub.drain().await;
 }
 
+/// An Application of this name for a1, with what wants it there.
+fn wanted(name: &str) -> (Object, Pair) {
+    let mut app = app("a1", 1);
+    app.metadata.name = name.into();
+    app.metadata.uid = Some(format!("u-{name}"));
+    let key = ObjectKey { namespace: Some("a1".into()), ..app.key() };
+    (app, (node("a1"), key))
+}
+
+/// All that was noted has been told.
+fn listed(plane: &Plane) {
+    (0..plane.taken.len()).for_each(|at| plane.note_listed(at));
+}
+
+async fn look(state: &Arc<State>, plane: &Plane, pairs: &[Pair], all: bool) -> usize {
+    let keys = pairs.iter().map(|(_, key)| key.clone()).collect();
+    plane.take_in(state, &node("a1"), &keys, all).await;
+    let live = |(agent, key): &&Pair| {
+        let told = state.views.fleet.hub_wants(agent, &key.record_key());
+        told.is_some_and(|told| told.says().is_some())
+    };
+    pairs.iter().filter(live).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_saw_go_is_weighed_however_long_the_hub_has_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = by_destination(folder.path()).await;
+    let (state, plane) = (hub.state(), hub.state().plane.clone().unwrap());
+    let (apps, pairs): (Vec<_>, Vec<_>) = ["a", "b", "c", "d", "e"].map(wanted).into_iter().unzip();
+    for app in &apps {
+        plane.note(app.clone());
+    }
+    listed(&plane);
+    assert_eq!(look(state, &plane, &pairs, true).await, 5);
+    // One that was seen to go, goes.
+    plane.note_gone(apps[4].key(), "u-e");
+    assert_eq!(look(state, &plane, &pairs[4..], false).await, 0);
+    // The place is lost, and the next list is of another cluster.
+    for app in &apps[..4] {
+        plane.note_missed(0, app.key(), app.metadata.uid.as_deref().unwrap());
+        assert!(!plane.may_begin(), "the list has not ended");
+        assert_eq!(look(state, &plane, &pairs, false).await, 4);
+    }
+    plane.note_listed(0);
+    assert_eq!(look(state, &plane, &pairs, false).await, 4, "not weighed yet");
+    assert_eq!(look(state, &plane, &pairs, true).await, 4);
+    assert_eq!(plane.holds(), [(node("a1"), 4)]);
+    assert_eq!(plane.approve(&node("a1"), "me"), 4);
+    assert_eq!(look(state, &plane, &pairs, false).await, 0);
+    hub.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_brings_with_it_into_managed_mode_is_not_taken_from_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = by_destination(folder.path()).await;
+    let (state, plane) = (hub.state(), hub.state().plane.clone().unwrap());
+    let listed_of = |name: &str| state.views.roster.get(&node(name)).unwrap();
+    let turn = async |mode| {
+        let before = listed_of("a1");
+        let entry = RosterEntry { mode, ..RosterEntry::clone(&before.entry) };
+        state.enlist(&entry, Some(before.rev)).await.unwrap();
+    };
+    turn(Mode::Autonomous).await;
+    listed(&plane);
+    let (shown, missing) = (wanted("shown"), wanted("missing"));
+    let pairs = [shown.1.clone(), missing.1.clone()];
+    look(state, &plane, &pairs, true).await;
+    // The hub takes over what the agent has: one is shown under the agent's name, one nowhere.
+    let shelf = bowline_resources::desired_shelf(&node("a1"), bowline_resources::Owner::Hub);
+    for (app, (_, key)) in [&shown, &missing] {
+        let mut app = app.clone();
+        app.metadata.namespace.clone_from(&key.namespace);
+        let desired = bowline_resources::Desired::new(&app, "u", clock::now());
+        let item = bowline_types::Item::put(key.record_key(), desired.encode());
+        state.handle.write(&shelf, vec![], vec![item]).await.unwrap();
+        if key == &shown.1.1 {
+            plane.note(app);
+        }
+    }
+    turn(Mode::Managed).await;
+    for all in [false, true, false, true] {
+        assert_eq!(
+            look(state, &plane, &pairs, all).await,
+            2,
+            "a change of ownership deletes nothing"
+        );
+    }
+    assert_eq!(plane.holds(), [(node("a1"), 1)]);
+    plane.approve(&node("a1"), "me");
+    assert_eq!(
+        look(state, &plane, &pairs, false).await,
+        1,
+        "what is shown has no place, and stays"
+    );
+    hub.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mirror_of_a_project_goes_to_no_agent_and_is_its_own_agents_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = by_destination(folder.path()).await;
+    let plane = hub.state().plane.clone().unwrap();
+    let project = Object::from_value(json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
+        "metadata": {"name": "default", "namespace": "a1"},
+        "spec": {"destinations": [{"server": "*"}]},
+    }))
+    .unwrap();
+    let mut mirror = bowline_resources::argocd::project::mirror("a1", "u1", "argocd", &project);
+    let updated = bowline_resources::argocd::LAST_UPDATED;
+    mirror.metadata.annotations.insert(updated.into(), "2026-01-01T00:00:00Z".into());
+    let key = ObjectKey { namespace: Some("a2".into()), ..mirror.key() };
+    plane.note(mirror.clone());
+    assert!(plane.source(&node("a2"), &key).is_none());
+    assert!(mirror::shows(&mirror, &node("a1")));
+    assert!(!mirror::shows(&mirror, &node("a")), "it would be deleted as one of a's");
+    hub.drain().await;
+}
+
 #[tokio::test]
 async fn what_fails_is_tried_again_at_its_pace_however_often_it_was_looked_at() {
     let inbox = Arc::new(Inbox::default());

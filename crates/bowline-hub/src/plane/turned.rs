@@ -10,6 +10,7 @@ use bowline_types::NodeId;
 use serde_json::{Value, json};
 
 use super::Plane;
+use super::mirror::shows;
 
 /// What the cluster says of an object on an agent's shelf.
 pub(super) enum Found {
@@ -92,7 +93,7 @@ impl Plane {
     fn project_mirror(&self, agent: &NodeId, key: &ObjectKey) -> Option<Arc<Object>> {
         let name = project::mirror_name(agent.as_str(), &key.name);
         let place = ObjectKey { name, ..self.source_key(agent, key) };
-        self.there(&place).filter(|there| is_mirror(there))
+        self.there(&place).filter(|there| is_mirror(there) && shows(there, agent))
     }
 
     /// Shows a project no longer that the control plane has under its own name.

@@ -47,6 +47,7 @@ impl Plane {
                     }
                 }
                 Heard::Gone { key, uid } => self.note_gone(key, &uid),
+                Heard::Missed { key, uid } => self.note_missed(at, key, &uid),
                 Heard::Listed => self.note_listed(at),
                 Heard::Trouble(error) => self.note_trouble(at, &error),
             }
@@ -54,18 +55,22 @@ impl Plane {
     }
 
     pub(super) fn note_gone(&self, key: ObjectKey, uid: &str) {
+        self.known.lock().let_go(&key, uid);
+        self.inbox.plane(key);
+    }
+
+    /// Nobody saw it go. As at the start, nothing follows from it until the whole list is told: then it is
+    /// weighed, with all else that the cluster lacks.
+    pub(super) fn note_missed(&self, at: usize, key: ObjectKey, uid: &str) {
         let mut known = self.known.lock();
-        known.departed.note(uid);
-        let there = known.there.get(&key);
-        if there.is_some_and(|o| o.metadata.uid.as_deref() == Some(uid)) {
-            known.there.remove(&key);
-        }
+        known.told[at] = Told::Waits;
+        known.let_go(&key, uid);
         drop(known);
         self.inbox.plane(key);
     }
 
     /// All of a kind is told. What it lacks is weighed, with all that was told before it.
-    fn note_listed(&self, at: usize) {
+    pub(super) fn note_listed(&self, at: usize) {
         let kind = &self.taken[at].kind;
         let mut known = self.known.lock();
         known.late.remove(&at);

@@ -152,7 +152,7 @@ impl Follower {
             }
         }
         for (key, uid) in self.known.end_list(&kind) {
-            self.tell.tell(Heard::Gone { key, uid }).await;
+            self.tell.tell(Heard::Missed { key, uid }).await;
         }
         self.place = Place::At(version);
         self.mood = Mood::Well;

@@ -82,7 +82,7 @@ async fn an_expired_place_is_listed_anew_and_missed_deletions_are_told() {
     // `a` went, `b` went and came again as another.
     fake.next_list().await.list("20", None, &[config_map("b", "9", "18")]).await;
     for expected in
-        ["gone core/ConfigMap/web/b 2", "put b 18", "gone core/ConfigMap/web/a 1", "listed"]
+        ["gone core/ConfigMap/web/b 2", "put b 18", "missed core/ConfigMap/web/a 1", "listed"]
     {
         assert_eq!(hear(&mut watch).await, expected);
     }
@@ -98,7 +98,7 @@ async fn a_place_that_expires_in_the_middle_of_a_watch_is_listed_anew() {
     stream.event("ERROR", &gone()).await;
     let items = [config_map("a", "1", "5"), config_map("b", "2", "6")];
     fake.next_list().await.list("20", None, &items).await;
-    for expected in ["put a 5", "put b 6", "gone core/ConfigMap/web/c 3", "listed"] {
+    for expected in ["put a 5", "put b 6", "missed core/ConfigMap/web/c 3", "listed"] {
         assert_eq!(hear(&mut watch).await, expected);
     }
 }
@@ -112,7 +112,7 @@ async fn another_error_in_a_watch_is_told_and_the_watch_lists_anew() {
     fake.next_list().await.list("20", None, &[]).await;
     let mut told = vec![hear(&mut watch).await, hear(&mut watch).await];
     told.sort();
-    assert_eq!(told, ["gone core/ConfigMap/web/a 1", "gone core/ConfigMap/web/b 2"]);
+    assert_eq!(told, ["missed core/ConfigMap/web/a 1", "missed core/ConfigMap/web/b 2"]);
     assert_eq!(hear(&mut watch).await, "listed");
 }
 
@@ -172,7 +172,7 @@ async fn a_line_that_is_no_event_is_told_and_the_watch_lists_anew() {
     fake.next_watch().await.stream().await.raw("{\"type\":\"ADDED\",\"object\":{\n").await;
     assert!(hear(&mut watch).await.starts_with("trouble"));
     fake.next_list().await.list("20", None, &[]).await;
-    assert!(hear(&mut watch).await.starts_with("gone"));
+    assert!(hear(&mut watch).await.starts_with("missed"));
 }
 
 #[tokio::test]
@@ -220,7 +220,7 @@ async fn a_list_whose_next_page_expired_starts_over_and_tells_nothing_twice() {
     let over = fake.next_list().await;
     assert!(!over.query.contains_key("continue"));
     over.list("20", None, &[a, config_map("c", "3", "15")]).await;
-    for expected in ["put c 15", "gone core/ConfigMap/web/b 2", "listed"] {
+    for expected in ["put c 15", "missed core/ConfigMap/web/b 2", "listed"] {
         assert_eq!(hear(&mut watch).await, expected);
     }
 }
@@ -282,7 +282,7 @@ async fn a_kind_that_vanished_is_told_and_listed_anew_when_it_is_back() {
     fake.next_list().await.list("20", None, &[config_map("a", "7", "18")]).await;
     assert!(hear(&mut watch).await.starts_with("trouble the cluster does not have the kind"));
     for expected in
-        ["gone core/ConfigMap/web/a 1", "put a 18", "gone core/ConfigMap/web/b 2", "listed"]
+        ["gone core/ConfigMap/web/a 1", "put a 18", "missed core/ConfigMap/web/b 2", "listed"]
     {
         assert_eq!(hear(&mut watch).await, expected);
     }
@@ -293,13 +293,13 @@ async fn a_place_that_expires_now_and_then_is_no_trouble_but_one_after_the_other
     let (mut fake, mut watch) = settled(quick()).await;
     fake.next_watch().await.answer(410, &gone()).await;
     fake.next_list().await.list("10", None, &[]).await;
-    while hear(&mut watch).await.starts_with("gone") {}
+    while hear(&mut watch).await.starts_with("missed") {}
     let mut stream = fake.next_watch().await.stream().await;
     stream.event("ADDED", &config_map("c", "3", "11")).await;
     assert_eq!(hear(&mut watch).await, "put c 11");
     stream.event("ERROR", &gone()).await;
     fake.next_list().await.list("20", None, &[]).await;
-    assert_eq!(hear(&mut watch).await, "gone core/ConfigMap/web/c 3");
+    assert_eq!(hear(&mut watch).await, "missed core/ConfigMap/web/c 3");
     assert_eq!(hear(&mut watch).await, "listed");
     fake.next_watch().await.answer(410, &gone()).await;
     assert!(hear(&mut watch).await.starts_with("trouble"));

@@ -120,7 +120,7 @@ async fn told_after(watch: &mut Watch, gone: [&Object; 2], made: &Object) -> boo
     let (mut uids, mut there, mut anew) = (vec![], false, false);
     while uids.len() < 2 || !there {
         match heard(watch).await {
-            Heard::Gone { uid, .. } => uids.push(uid),
+            Heard::Gone { uid, .. } | Heard::Missed { uid, .. } => uids.push(uid),
             Heard::Put(object) => {
                 there |= object.metadata.uid == made.metadata.uid;
                 anew |= object.metadata.name == "c";

@@ -94,6 +94,7 @@ pub(crate) async fn hear(watch: &mut Watch) -> String {
     match heard(watch).await {
         Heard::Put(object) => format!("put {}", object.metadata.name),
         Heard::Gone { key, uid } => format!("gone {} {uid}", key.name),
+        Heard::Missed { key, uid } => format!("missed {} {uid}", key.name),
         Heard::Listed => "listed".into(),
         Heard::Trouble(error) => format!("trouble {error}"),
     }

@@ -143,7 +143,7 @@ impl Material {
                 Heard::Trouble(error) => {
                     tracing::warn!(error = chain(&error), "Secrets cannot be followed for now");
                 }
-                Heard::Put(_) | Heard::Gone { .. } | Heard::Listed => {}
+                Heard::Put(_) | Heard::Gone { .. } | Heard::Missed { .. } | Heard::Listed => {}
             }
         }
     }

@@ -159,7 +159,6 @@ pub(super) fn options(settings: &config::Agent) -> Outcome<AgentOptions> {
     options.name = name.map_err(|e| Failure::usage(e.to_string()))?;
     options.hubs = settings.hub.iter().cloned().collect();
     options.join = settings.join.as_deref().map(token).transpose()?;
-    options.labels.clone_from(&settings.labels);
     options.transport = match settings.transport {
         Transport::Auto => Preference::Auto,
         Transport::Http2 => Preference::Http2,

@@ -1,12 +1,10 @@
 //! The settings themselves. Few; a knob comes when somebody has measured the need.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bowline_resources::Mode;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Value, json};
 
@@ -337,12 +335,8 @@ pub struct Agent {
     pub hub: Option<String>,
     /// A join token, or a file with one; used once.
     pub join: Option<String>,
-    /// Its name; known from the join token.
+    /// Its name; known from the join token, as the hub knows its mode and labels.
     pub name: Option<String>,
-    /// What it asks to be when it joins; the roster decides.
-    pub mode: Mode,
-    /// Marks that it asks for when it joins.
-    pub labels: BTreeMap<String, String>,
     /// Its own API.
     pub api: Listen,
     /// For Prometheus.
@@ -375,8 +369,6 @@ impl Default for Agent {
             hub: None,
             join: None,
             name: None,
-            mode: Mode::Managed,
-            labels: BTreeMap::new(),
             api: loopback(8502),
             metrics: loopback(8181),
             health: loopback(8001),
@@ -392,8 +384,14 @@ impl Default for Agent {
     }
 }
 
+/// Where an agent's mode and labels are said.
+const ROSTER: &str =
+    "it is in the hub's roster; say it with `bowline join-token` or `bowline agents create`";
+
 impl Role for Agent {
-    const OPEN: &'static [&'static str] = &["labels"];
+    const OPEN: &'static [&'static str] = &[];
+    const ELSEWHERE: &'static [(&'static str, &'static str)] =
+        &[("mode", ROSTER), ("labels", ROSTER)];
     const SECRET: &'static [&'static str] = &["join"];
 
     fn preset(profile: Profile) -> Value {

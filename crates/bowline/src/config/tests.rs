@@ -69,18 +69,37 @@ fn a_keepalive_is_taken_and_one_that_floods_the_line_is_not() {
 }
 
 #[test]
-fn labels_are_the_users_own_and_tokens_are_not_shown() {
-    let mut file = layers("labels: {site: north}\njoin: blj_secret\nhub: hub.example:8443\n");
+fn tokens_are_not_shown() {
+    let file = layers("join: blj_secret\nhub: hub.example:8443\n");
     let loaded: Loaded<Agent> = file.load().unwrap();
-    assert_eq!(loaded.settings.labels["site"], "north");
     assert_eq!(loaded.settings.join.as_deref(), Some("blj_secret"));
     let dump = loaded.dump();
     assert!(!dump.contains("blj_secret"), "{dump}");
     assert!(dump.contains("hub: hub.example:8443  # file\n"), "{dump}");
-    assert!(dump.contains("labels: {\"site\":\"north\"}  # file\n"), "{dump}");
     assert!(dump.contains("transport: auto  # default\n"), "{dump}");
-    file.env.insert("BOWLINE_LABELS".into(), "a=b,c=d".into());
-    assert_eq!(file.load::<Agent>().unwrap().settings.labels.len(), 2);
+}
+
+#[test]
+fn mode_and_labels_are_no_settings_of_an_agent() {
+    for (file, key) in [("mode: autonomous\n", "mode"), ("labels: {site: north}\n", "labels")] {
+        let error = layers(file).load::<Agent>().unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{key} is no setting: it is in")), "{error}");
+        assert!(error.contains("`bowline join-token`"), "{error}");
+    }
+}
+
+#[test]
+fn keys_of_a_mapping_can_be_the_users_own() {
+    let with = |labels: &str| {
+        format!("control-plane: {{reach: in-cluster, namespace-labels: {labels}}}\n")
+    };
+    let mut file = layers(&with("{site: north}"));
+    let loaded: Loaded<Hub> = file.load().unwrap();
+    assert_eq!(loaded.settings.control_plane.namespace_labels["site"], "north");
+    let dump = loaded.dump();
+    assert!(dump.contains("namespace-labels: {\"site\":\"north\"}  # file\n"), "{dump}");
+    file.env.insert("BOWLINE_CONTROL_PLANE_NAMESPACE_LABELS".into(), "a=b,c=d".into());
+    assert_eq!(file.load::<Hub>().unwrap().settings.control_plane.namespace_labels.len(), 2);
 }
 
 #[test]

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use bowline_agent::{Agent as Running, AgentOptions};
 use bowline_resources::Absence;
-use bowline_types::{NodeId, Prefix};
 use bowline_wire::{Preference, ProxyRules};
 use clap::Args;
 use serde_json::json;
@@ -155,10 +154,9 @@ pub(super) fn failed(error: bowline_agent::Error) -> Failure {
 
 pub(super) fn options(settings: &config::Agent) -> Outcome<AgentOptions> {
     let mut options = AgentOptions::new(&settings.data);
-    let name = settings.name.as_deref().map(NodeId::new).transpose();
-    options.name = name.map_err(|e| Failure::usage(e.to_string()))?;
+    options.name = settings.node().map_err(role::wrong)?;
     options.hubs = settings.hub.iter().cloned().collect();
-    options.join = settings.join.as_deref().map(token).transpose()?;
+    options.join = settings.token().map_err(role::wrong)?;
     options.transport = match settings.transport {
         Transport::Auto => Preference::Auto,
         Transport::Http2 => Preference::Http2,
@@ -168,25 +166,11 @@ pub(super) fn options(settings: &config::Agent) -> Outcome<AgentOptions> {
     if let Some(proxy) = &settings.proxy {
         options.proxy = ProxyRules::new(proxy, "");
     }
-    let prefixes = settings.kv.prefixes.iter().map(|p| Prefix::new(p)).collect();
-    options.kv_prefixes =
-        Result::<Vec<_>, _>::map_err(prefixes, |e| Failure::usage(e.to_string()))?;
+    options.kv_prefixes = settings.kv.parts().map_err(role::wrong)?;
     options.api = settings.api.address().ok_or_else(|| Failure::usage("api cannot be off"))?;
     options.metrics = settings.metrics.address();
     options.health = settings.health.address();
-    options.kubernetes = settings.kubernetes.options().map_err(Failure::usage)?;
+    options.kubernetes = settings.kubernetes.options().map_err(role::wrong)?;
     options.absence = Absence { percent: settings.absence_share.into(), ..Absence::default() };
     Ok(options)
-}
-
-/// A token, or what is in the file of that name.
-fn token(text: &str) -> Outcome<String> {
-    if !Path::new(text).is_file() {
-        if text.contains('/') {
-            return Err(Failure::usage(format!("there is no file {text} with a join token")));
-        }
-        return Ok(text.to_owned());
-    }
-    let read = std::fs::read_to_string(text);
-    read.map(|t| t.trim().to_owned()).map_err(|e| Failure::new(format!("reading {text}: {e}")))
 }

@@ -141,9 +141,9 @@ pub(super) async fn start(
     options.metrics = settings.metrics.address();
     options.health = settings.health.address();
     options.sans.splice(0..0, settings.san.iter().cloned());
-    options.plane = settings.control_plane.options().map_err(Failure::usage)?;
+    options.plane = settings.control_plane.options().map_err(role::wrong)?;
     let dialect = settings.go_agents.options(&settings.control_plane.namespace);
-    options.dialect = dialect.map_err(Failure::usage)?;
+    options.dialect = dialect.map_err(role::wrong)?;
     options.keepalive = settings.keepalive.options();
     options.audit_age = settings.audit.retention.0;
     options.limits.message = size(settings.limits.message);

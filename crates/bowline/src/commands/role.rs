@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::fmt::writer::OptionalWriter;
 
-use crate::config::{Layers, Listen, Loaded, Log, LogFormat, Role};
+use crate::config::{self, Layers, Listen, Loaded, Log, LogFormat, Role};
 use crate::failure::{BUSY, Failure, Outcome, chain};
 use crate::print;
 
@@ -54,7 +54,7 @@ impl Settings {
         flags.extend(
             texts.into_iter().filter_map(|(k, v)| Some((k.to_owned(), json!(v.as_ref()?)))),
         );
-        let failed = |e: crate::config::Error| Failure::usage(chain(&e));
+        let failed = |e: config::Error| Failure::usage(chain(&e));
         let loaded = Layers::read(self.config.as_deref(), flags).map_err(failed)?;
         let loaded = loaded.load::<R>().map_err(failed)?;
         if self.dump_config {
@@ -91,8 +91,7 @@ pub(super) fn reach(
 
 /// Starts logging to standard error.
 pub(super) fn log(settings: &Log) -> Outcome {
-    let filter = tracing_subscriber::EnvFilter::try_new(&settings.level)
-        .map_err(|e| Failure::usage(format!("log.level {:?}: {e}", settings.level)))?;
+    let filter = settings.filter().map_err(wrong)?;
     let to = || match HUSHED.load(Ordering::Relaxed) {
         true => OptionalWriter::none(),
         false => OptionalWriter::some(std::io::stderr()),
@@ -129,6 +128,11 @@ static HUSHED: AtomicBool = AtomicBool::new(false);
 /// Ends logging: where hub and agents end together, each line between them breaks, which is no news.
 pub(super) fn hush() {
     HUSHED.store(true, Ordering::Relaxed);
+}
+
+/// A setting that its role does not take.
+pub(super) fn wrong((setting, why): config::Wrong) -> Failure {
+    Failure::usage(format!("{setting}: {why}"))
 }
 
 /// Runs a role on all cores.

@@ -8,8 +8,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::Profile;
+use super::{Log, Profile};
 use crate::yaml;
+
+/// A setting that cannot work, and why.
+pub type Wrong = (&'static str, String);
 
 /// A role's settings.
 pub trait Role: Default + Serialize + DeserializeOwned {
@@ -23,8 +26,11 @@ pub trait Role: Default + Serialize + DeserializeOwned {
     /// What a preset changes.
     fn preset(profile: Profile) -> Value;
 
-    /// What cannot work though each value alone can: the setting, and why.
-    fn check(&self) -> Result<(), (&'static str, String)>;
+    /// What is logged.
+    fn log(&self) -> &Log;
+
+    /// What the start would refuse though each value alone can be read.
+    fn check(&self) -> Result<(), Wrong>;
 }
 
 /// Where a value came from.
@@ -228,6 +234,12 @@ impl<R> Loaded<R> {
     /// Where a setting came from, by its dotted path.
     pub fn origin(&self, path: &str) -> Option<&Origin> {
         self.origins.get(path)
+    }
+
+    /// The settings, by their dotted paths, that mean something else in `new`.
+    pub fn changed(&self, new: &Self) -> Vec<String> {
+        let differs = |path: &&String| at(&self.values, path) != at(&new.values, path);
+        self.origins.keys().filter(differs).cloned().collect()
     }
 
     /// The effective file, with the origin of each value behind it.

@@ -9,6 +9,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::compat::Compat;
+use super::reload::Kept;
 use super::role::{self, Settings, Signals};
 use super::telemetry;
 use crate::config::{self, Transport};
@@ -79,20 +80,21 @@ impl Agent {
         if !self.kv_prefixes.is_empty() {
             flags.push(("kv.prefixes".into(), json!(self.kv_prefixes)));
         }
-        let settings = self.settings.load::<config::Agent>(connection.data.as_deref(), flags)?;
-        let Some(settings) = settings else { return Ok(()) };
-        let mut options = options(&settings)?;
+        let kept = self.settings.load::<config::Agent>(connection.data.as_deref(), flags)?;
+        let Some(kept) = kept else { return Ok(()) };
+        let mut options = options(kept.settings())?;
         options.principal = self.compat.principal()?;
         if options.principal.is_some() && options.kubernetes.is_none() {
             let what = "an agent of argocd-agent's principal needs a cluster to work on";
             return Err(Failure::usage(what).hint("give --kubeconfig FILE or --in-cluster"));
         }
-        role::log(&settings.log)?;
-        role::block_on(serve(settings, options))
+        role::log(&kept.settings().log)?;
+        role::block_on(serve(&kept, options))
     }
 }
 
-pub(super) async fn serve(settings: config::Agent, options: AgentOptions) -> Outcome {
+pub(super) async fn serve(kept: &Kept<config::Agent>, options: AgentOptions) -> Outcome {
+    let settings = kept.settings();
     let mut signals = Signals::new()?;
     let telemetry = telemetry::start(&settings.telemetry)?;
     if options.kubernetes.is_none() {
@@ -115,7 +117,11 @@ pub(super) async fn serve(settings: config::Agent, options: AgentOptions) -> Out
     }
     remember(&settings.data, &agent)?;
     print::out(&format!("ready: agent {}, API on http://{}\n", agent.name, agent.api))?;
-    signals.until_drain(|| agent.reload().map(|_| ())).await;
+    let again = || {
+        kept.again();
+        agent.reload().map(|_| ())
+    };
+    signals.until_drain(again).await;
     agent.drain(GRACE).await;
     telemetry::finish(telemetry).await;
     Ok(())

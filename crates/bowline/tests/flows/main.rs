@@ -5,6 +5,7 @@
 
 mod bench;
 mod rotation;
+mod settings;
 #[allow(dead_code, reason = "shared with another suite, which uses the rest")]
 mod stage;
 mod surface;

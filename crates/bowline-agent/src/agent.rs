@@ -95,7 +95,6 @@ impl Agent {
             kv,
             papers: papers.clone(),
             metrics,
-            labels: options.labels.clone(),
             patience: options.patience,
             store: options.data.join("store"),
             started: wall(),

@@ -11,7 +11,6 @@ mod problem;
 mod shelves;
 mod status;
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -57,7 +56,6 @@ pub(crate) struct Api {
     pub(crate) kv: Arc<Kv>,
     pub(crate) papers: Papers,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) labels: BTreeMap<String, String>,
     pub(crate) patience: Duration,
     pub(crate) store: PathBuf,
     pub(crate) started: Wall,

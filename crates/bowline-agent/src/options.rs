@@ -1,6 +1,5 @@
 //! How an agent is set up.
 
-use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,8 +24,6 @@ pub struct AgentOptions {
     /// What lets the agent in: needed the first time, and when its certificate does not count any
     /// more.
     pub join: Option<String>,
-    /// Marks to select by, sent with every log line of the agent's; the roster's are the hub's.
-    pub labels: BTreeMap<String, String>,
     /// Which transport to use.
     pub transport: Preference,
     /// Which proxy to go through.
@@ -71,7 +68,6 @@ impl AgentOptions {
             hubs: vec![],
             principal: None,
             join: None,
-            labels: BTreeMap::new(),
             transport: Preference::Auto,
             proxy: ProxyRules::from_env(),
             kv_prefixes: vec![],

@@ -24,6 +24,7 @@ mod migrate;
 mod operate;
 mod ping;
 mod pki;
+mod reload;
 mod restore;
 mod revoke;
 mod role;

@@ -12,7 +12,7 @@ pub use clusters::{Adopt, Kubernetes, OnMismatch, OnRecreation, Reach};
 pub use control_plane::{
     Certificate, ClusterSecrets, ControlPlane, GoAgents, Made, Mapping, Newcomers,
 };
-pub use layers::{Error, Layers, Loaded, Origin, Role};
+pub use layers::{Error, Layers, Loaded, Origin, Role, Wrong};
 pub use roles::{
     Agent, Audit, Hub, KvInterest, Limits, Listen, Log, LogFormat, Otlp, Profile, Telemetry,
     Transport,

@@ -126,7 +126,8 @@ fn finding(
 
 fn mode(api: &Api) -> Finding {
     let state = api.world.state();
-    let labels: Vec<_> = api.labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let labels = state.roster.iter().flat_map(|r| &r.labels);
+    let labels: Vec<_> = labels.map(|(k, v)| format!("{k}={v}")).collect();
     let (level, what) = match &state.roster {
         None => (Level::Warning, "the roster was never seen: acting as managed".to_owned()),
         Some(r) => match r.changing {

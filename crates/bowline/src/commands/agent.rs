@@ -4,12 +4,12 @@ use std::path::Path;
 
 use bowline_agent::{Agent as Running, AgentOptions};
 use bowline_resources::Absence;
-use bowline_types::{NodeId, Prefix};
 use bowline_wire::{Preference, ProxyRules};
 use clap::Args;
 use serde_json::json;
 
 use super::compat::Compat;
+use super::reload::Kept;
 use super::role::{self, Settings, Signals};
 use super::telemetry;
 use crate::config::{self, Transport};
@@ -80,20 +80,21 @@ impl Agent {
         if !self.kv_prefixes.is_empty() {
             flags.push(("kv.prefixes".into(), json!(self.kv_prefixes)));
         }
-        let settings = self.settings.load::<config::Agent>(connection.data.as_deref(), flags)?;
-        let Some(settings) = settings else { return Ok(()) };
-        let mut options = options(&settings)?;
+        let kept = self.settings.load::<config::Agent>(connection.data.as_deref(), flags)?;
+        let Some(kept) = kept else { return Ok(()) };
+        let mut options = options(kept.settings())?;
         options.principal = self.compat.principal()?;
         if options.principal.is_some() && options.kubernetes.is_none() {
             let what = "an agent of argocd-agent's principal needs a cluster to work on";
             return Err(Failure::usage(what).hint("give --kubeconfig FILE or --in-cluster"));
         }
-        role::log(&settings.log)?;
-        role::block_on(serve(settings, options))
+        role::log(&kept.settings().log)?;
+        role::block_on(serve(&kept, options))
     }
 }
 
-pub(super) async fn serve(settings: config::Agent, options: AgentOptions) -> Outcome {
+pub(super) async fn serve(kept: &Kept<config::Agent>, options: AgentOptions) -> Outcome {
+    let settings = kept.settings();
     let mut signals = Signals::new()?;
     let telemetry = telemetry::start(&settings.telemetry)?;
     if options.kubernetes.is_none() {
@@ -116,7 +117,11 @@ pub(super) async fn serve(settings: config::Agent, options: AgentOptions) -> Out
     }
     remember(&settings.data, &agent)?;
     print::out(&format!("ready: agent {}, API on http://{}\n", agent.name, agent.api))?;
-    signals.until_drain(|| agent.reload().map(|_| ())).await;
+    let again = || {
+        kept.again();
+        agent.reload().map(|_| ())
+    };
+    signals.until_drain(again).await;
     agent.drain(GRACE).await;
     telemetry::finish(telemetry).await;
     Ok(())
@@ -155,11 +160,9 @@ pub(super) fn failed(error: bowline_agent::Error) -> Failure {
 
 pub(super) fn options(settings: &config::Agent) -> Outcome<AgentOptions> {
     let mut options = AgentOptions::new(&settings.data);
-    let name = settings.name.as_deref().map(NodeId::new).transpose();
-    options.name = name.map_err(|e| Failure::usage(e.to_string()))?;
+    options.name = settings.node().map_err(role::wrong)?;
     options.hubs = settings.hub.iter().cloned().collect();
-    options.join = settings.join.as_deref().map(token).transpose()?;
-    options.labels.clone_from(&settings.labels);
+    options.join = settings.token().map_err(role::wrong)?;
     options.transport = match settings.transport {
         Transport::Auto => Preference::Auto,
         Transport::Http2 => Preference::Http2,
@@ -169,25 +172,11 @@ pub(super) fn options(settings: &config::Agent) -> Outcome<AgentOptions> {
     if let Some(proxy) = &settings.proxy {
         options.proxy = ProxyRules::new(proxy, "");
     }
-    let prefixes = settings.kv.prefixes.iter().map(|p| Prefix::new(p)).collect();
-    options.kv_prefixes =
-        Result::<Vec<_>, _>::map_err(prefixes, |e| Failure::usage(e.to_string()))?;
+    options.kv_prefixes = settings.kv.parts().map_err(role::wrong)?;
     options.api = settings.api.address().ok_or_else(|| Failure::usage("api cannot be off"))?;
     options.metrics = settings.metrics.address();
     options.health = settings.health.address();
-    options.kubernetes = settings.kubernetes.options().map_err(Failure::usage)?;
+    options.kubernetes = settings.kubernetes.options().map_err(role::wrong)?;
     options.absence = Absence { percent: settings.absence_share.into(), ..Absence::default() };
     Ok(options)
-}
-
-/// A token, or what is in the file of that name.
-fn token(text: &str) -> Outcome<String> {
-    if !Path::new(text).is_file() {
-        if text.contains('/') {
-            return Err(Failure::usage(format!("there is no file {text} with a join token")));
-        }
-        return Ok(text.to_owned());
-    }
-    let read = std::fs::read_to_string(text);
-    read.map(|t| t.trim().to_owned()).map_err(|e| Failure::new(format!("reading {text}: {e}")))
 }

@@ -13,6 +13,7 @@ use clap::Args;
 use serde_json::json;
 use tokio::sync::watch;
 
+use super::reload::Kept;
 use super::role::{self, Settings, Signals};
 use super::{compat, hub, telemetry};
 use crate::config::{self, LogFormat};
@@ -86,15 +87,17 @@ fn principal(args: &[String], data: Option<PathBuf>) -> Outcome {
         return Ok(());
     };
     let flags = std::mem::take(&mut meaning.settings);
-    let settings = Settings::default().load::<config::Hub>(data.as_deref(), flags)?;
-    let Some(settings) = settings else { return Ok(()) };
-    role::log(&settings.log)?;
+    let kept = Settings::default().load::<config::Hub>(data.as_deref(), flags)?;
+    let Some(kept) = kept else { return Ok(()) };
+    let log = &kept.settings().log;
+    role::log(log)?;
     role::open_files();
-    say(&notices, settings.log.format);
-    role::block_on(serve_principal(settings, meaning))
+    say(&notices, log.format);
+    role::block_on(serve_principal(&kept, meaning))
 }
 
-async fn serve_principal(mut settings: config::Hub, meaning: dropin::Principal) -> Outcome {
+async fn serve_principal(kept: &Kept<config::Hub>, meaning: dropin::Principal) -> Outcome {
+    let mut settings = kept.settings().clone();
     let mut signals = Signals::new()?;
     let telemetry = telemetry::start(&settings.telemetry)?;
     let site = Site::open(meaning.access, &meaning.namespace).await?;
@@ -115,8 +118,12 @@ async fn serve_principal(mut settings: config::Hub, meaning: dropin::Principal) 
         let outside = outside_of(faces, texts).unwrap_or_default();
         hub.set_outside(&outside).map_err(|e| Failure::of(&e))
     });
+    let again = || {
+        kept.again();
+        hub.reload()
+    };
     tokio::select! {
-        () = signals.until_drain(|| hub.reload()) => {}
+        () = signals.until_drain(again) => {}
         () = followed => {}
     }
     hub.drain().await;
@@ -150,18 +157,19 @@ fn agent(args: &[String], data: Option<PathBuf>) -> Outcome {
         return Ok(());
     };
     let flags = std::mem::take(&mut meaning.settings);
-    let settings = Settings::default().load::<config::Agent>(data.as_deref(), flags)?;
-    let Some(settings) = settings else { return Ok(()) };
-    role::log(&settings.log)?;
-    say(&notices, settings.log.format);
-    role::block_on(serve_agent(settings, meaning))
+    let kept = Settings::default().load::<config::Agent>(data.as_deref(), flags)?;
+    let Some(kept) = kept else { return Ok(()) };
+    let log = &kept.settings().log;
+    role::log(log)?;
+    say(&notices, log.format);
+    role::block_on(serve_agent(&kept, meaning))
 }
 
-async fn serve_agent(settings: config::Agent, meaning: dropin::Agent) -> Outcome {
+async fn serve_agent(kept: &Kept<config::Agent>, meaning: dropin::Agent) -> Outcome {
     let site = Site::open(meaning.access.clone(), &meaning.namespace).await?;
     let material = Material::read(site, meaning.line.sources()).await?;
     let (senders, line) = line(&meaning.line, &material.texts);
-    let mut options = super::agent::options(&settings)?;
+    let mut options = super::agent::options(kept.settings())?;
     options.principal = Some(principal_of(&meaning, line)?);
     let followed = material.follow(|texts| {
         for (sender, text) in senders.iter().zip(texts) {
@@ -170,7 +178,7 @@ async fn serve_agent(settings: config::Agent, meaning: dropin::Agent) -> Outcome
         Ok(())
     });
     tokio::select! {
-        ended = super::agent::serve(settings, options) => ended,
+        ended = super::agent::serve(kept, options) => ended,
         () = followed => Ok(()),
     }
 }

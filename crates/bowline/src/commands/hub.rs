@@ -6,6 +6,7 @@ use bowline_hub::{Hub as Running, HubOptions};
 use clap::Args;
 use serde_json::json;
 
+use super::reload::Kept;
 use super::role::{self, Settings, Signals};
 use super::telemetry;
 use crate::config;
@@ -79,12 +80,12 @@ impl Hub {
         if !self.san.is_empty() {
             flags.push(("san".into(), json!(self.san)));
         }
-        let settings = self.settings.load::<config::Hub>(connection.data.as_deref(), flags)?;
-        let Some(settings) = settings else { return Ok(()) };
-        role::log(&settings.log)?;
+        let kept = self.settings.load::<config::Hub>(connection.data.as_deref(), flags)?;
+        let Some(kept) = kept else { return Ok(()) };
+        role::log(&kept.settings().log)?;
         role::open_files();
         let ca = self.own_ca.as_deref().map(read).transpose()?;
-        role::block_on(serve(settings, ca, self.accept_loss))
+        role::block_on(serve(&kept, ca, self.accept_loss))
     }
 }
 
@@ -99,10 +100,11 @@ fn read(path: &Path) -> Outcome<String> {
     Ok(format!("{}\n{}", file(&path.join("tls.crt"))?, file(&path.join("tls.key"))?))
 }
 
-async fn serve(settings: config::Hub, ca: Option<String>, accept_loss: bool) -> Outcome {
+async fn serve(kept: &Kept<config::Hub>, ca: Option<String>, accept_loss: bool) -> Outcome {
+    let settings = kept.settings();
     let mut signals = Signals::new()?;
     let telemetry = telemetry::start(&settings.telemetry)?;
-    let started = start(&settings, |options| (options.ca, options.accept_loss) = (ca, accept_loss));
+    let started = start(settings, |options| (options.ca, options.accept_loss) = (ca, accept_loss));
     let hub = started.await.map_err(|failure| {
         let (metrics, health) = (("--metrics", settings.metrics), ("--health", settings.health));
         let ports = [("--listen", settings.listen), ("--api", settings.api), metrics, health];
@@ -114,7 +116,11 @@ async fn serve(settings: config::Hub, ca: Option<String>, accept_loss: bool) -> 
     }
     let at = hub.addresses;
     print::out(&format!("ready: hub for agents on {}, API on https://{}\n", at.agents, at.api))?;
-    signals.until_drain(|| hub.reload()).await;
+    let again = || {
+        kept.again();
+        hub.reload()
+    };
+    signals.until_drain(again).await;
     hub.drain().await;
     telemetry::finish(telemetry).await;
     Ok(())
@@ -141,9 +147,9 @@ pub(super) async fn start(
     options.metrics = settings.metrics.address();
     options.health = settings.health.address();
     options.sans.splice(0..0, settings.san.iter().cloned());
-    options.plane = settings.control_plane.options().map_err(Failure::usage)?;
+    options.plane = settings.control_plane.options().map_err(role::wrong)?;
     let dialect = settings.go_agents.options(&settings.control_plane.namespace);
-    options.dialect = dialect.map_err(Failure::usage)?;
+    options.dialect = dialect.map_err(role::wrong)?;
     options.keepalive = settings.keepalive.options();
     options.audit_age = settings.audit.retention.0;
     options.limits.message = size(settings.limits.message);

@@ -1,14 +1,19 @@
 //! What the commands that start a role share: settings, logs, signals.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::fmt::writer::OptionalWriter;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 
-use crate::config::{Layers, Listen, Loaded, Log, LogFormat, Role};
+use super::reload::Kept;
+use crate::config::{self, Listen, Log, LogFormat, Role};
 use crate::failure::{BUSY, Failure, Outcome, chain};
 use crate::print;
 
@@ -41,10 +46,7 @@ impl Settings {
         &self,
         data: Option<&Path>,
         mut flags: Vec<(String, Value)>,
-    ) -> Outcome<Option<R>>
-    where
-        Loaded<R>: Sized,
-    {
+    ) -> Outcome<Option<Kept<R>>> {
         flags.extend(data.map(|d| ("data".to_owned(), json!(d))));
         let texts = [
             ("profile", &self.profile),
@@ -54,18 +56,17 @@ impl Settings {
         flags.extend(
             texts.into_iter().filter_map(|(k, v)| Some((k.to_owned(), json!(v.as_ref()?)))),
         );
-        let failed = |e: crate::config::Error| Failure::usage(chain(&e));
-        let loaded = Layers::read(self.config.as_deref(), flags).map_err(failed)?;
-        let loaded = loaded.load::<R>().map_err(failed)?;
+        let kept = Kept::read(self.config.clone(), flags);
+        let kept = kept.map_err(|e: config::Error| Failure::usage(chain(&e)))?;
         if self.dump_config {
-            print::out(&loaded.dump())?;
+            print::out(&kept.loaded().dump())?;
             return Ok(None);
         }
         if self.check_config {
             print::out("the settings are good\n")?;
             return Ok(None);
         }
-        Ok(Some(loaded.settings))
+        Ok(Some(kept))
     }
 }
 
@@ -89,21 +90,35 @@ pub(super) fn reach(
     Some((name.to_owned(), json!(reach)))
 }
 
+/// Changes what is logged; there once logging has begun.
+static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
+
 /// Starts logging to standard error.
 pub(super) fn log(settings: &Log) -> Outcome {
-    let filter = tracing_subscriber::EnvFilter::try_new(&settings.level)
-        .map_err(|e| Failure::usage(format!("log.level {:?}: {e}", settings.level)))?;
+    let (filter, handle) = reload::Layer::new(settings.filter().map_err(wrong)?);
     let to = || match HUSHED.load(Ordering::Relaxed) {
         true => OptionalWriter::none(),
         false => OptionalWriter::some(std::io::stderr()),
     };
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(to);
-    // Whoever started logging before this keeps it: a role inside a test, say.
-    let _taken = match settings.format {
-        LogFormat::Text => builder.with_ansi(print::colour()).try_init(),
-        LogFormat::Json => builder.json().try_init(),
+    let lines = fmt::layer().with_writer(to);
+    let lines = match settings.format {
+        LogFormat::Text => lines.with_ansi(print::colour()).boxed(),
+        LogFormat::Json => lines.json().boxed(),
     };
+    // Whoever started logging before this keeps it: a role inside a test, say.
+    if tracing_subscriber::registry().with(filter).with(lines).try_init().is_ok() {
+        let _first = FILTER.set(handle);
+    }
     Ok(())
+}
+
+/// Logs at another level from now on.
+pub(super) fn relog(settings: &Log) -> Outcome {
+    let filter = settings.filter().map_err(wrong)?;
+    match FILTER.get() {
+        Some(handle) => handle.reload(filter).map_err(|e| Failure::new(e.to_string())),
+        None => Ok(()),
+    }
 }
 
 /// The same failure; where a port is taken, with the flag that chooses another.
@@ -129,6 +144,11 @@ static HUSHED: AtomicBool = AtomicBool::new(false);
 /// Ends logging: where hub and agents end together, each line between them breaks, which is no news.
 pub(super) fn hush() {
     HUSHED.store(true, Ordering::Relaxed);
+}
+
+/// A setting that its role does not take.
+pub(super) fn wrong((setting, why): config::Wrong) -> Failure {
+    Failure::usage(format!("{setting}: {why}"))
 }
 
 /// Runs a role on all cores.

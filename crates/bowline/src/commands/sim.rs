@@ -67,17 +67,28 @@ impl Sim {
         }
     }
 
-    /// Makes a failing seed short and writes it down.
+    /// Makes a failing seed short, prints it and writes it down.
     fn shrunk(&self, failure: &bowline_sim::Failure) -> Failure {
         let seed = failure.seed;
         let Some((short, says)) = shrink(&Schedule::of(seed), 3000) else {
             return Failure::new(format!("seed {seed}: {}", failure.says));
         };
-        let told = match std::fs::write(&self.script, short.to_script()) {
-            Ok(()) => format!("bowline sim --replay {}", self.script.display()),
-            Err(error) => format!("the script could not be written: {error}"),
-        };
-        Failure::new(format!("seed {seed}: {}", says.says)).hint(told)
+        let script = short.to_script();
+        // Where it cannot be printed, the file has it.
+        let _closed = print::out(&script);
+        Failure::new(format!("seed {seed}: {}", says.says)).hint(self.write(&script))
+    }
+
+    /// Writes a script down; what to do with it.
+    fn write(&self, script: &str) -> String {
+        let file = self.script.display();
+        match std::fs::write(&self.script, script) {
+            Ok(()) => format!("bowline sim --replay {file}"),
+            Err(error) => format!(
+                "{file} could not be written ({error}): put what was printed into a file, and give that to \
+                 bowline sim --replay"
+            ),
+        }
     }
 }
 
@@ -101,5 +112,32 @@ fn replay(file: &std::path::Path, step: bool) -> Outcome {
     match result {
         Ok(_) => print::out("the schedule holds\n"),
         Err(failure) => Err(Failure::new(failure.says)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_that_cannot_be_written_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |script: PathBuf| Sim {
+            seeds: 1,
+            from: 0,
+            threads: None,
+            replay: None,
+            step: false,
+            script,
+        };
+        let file = folder.path().join("failing.txt");
+        let told = at(file.clone()).write("a step");
+        assert_eq!(told, format!("bowline sim --replay {}", file.display()));
+        assert_eq!(std::fs::read_to_string(file).unwrap(), "a step");
+        let told = at(folder.path().join("none").join("x.txt")).write("a step");
+        assert!(
+            told.contains("could not be written") && told.contains("what was printed"),
+            "{told}"
+        );
     }
 }

@@ -7,6 +7,8 @@ use bowline_kube::{Access, Options};
 use bowline_resources::LabelSelector;
 use serde::{Deserialize, Serialize};
 
+use super::layers::Wrong;
+
 /// How a cluster is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -106,16 +108,22 @@ pub(super) const UNREACHED: &str = "none, and yet the cluster has settings: set 
     kubeconfig with the path in kubeconfig (--kubeconfig FILE does both)";
 
 /// The labels that a setting names.
-pub(super) fn selector(setting: &str, text: Option<&String>) -> Result<LabelSelector, String> {
+pub(super) fn selector(
+    setting: &'static str,
+    text: Option<&String>,
+) -> Result<LabelSelector, Wrong> {
     text.map_or(Ok(LabelSelector::default()), |text| {
-        text.parse().map_err(|e| format!("{setting}: {e}"))
+        text.parse::<LabelSelector>().map_err(|e| (setting, e.to_string()))
     })
 }
 
 /// Kinds as group and kind; the core group is spelled `core`.
-pub(super) fn kinds(setting: &str, list: &[String]) -> Result<Vec<(String, String)>, String> {
+pub(super) fn kinds(
+    setting: &'static str,
+    list: &[String],
+) -> Result<Vec<(String, String)>, Wrong> {
     let read = |text: &String| {
-        let wrong = || format!("{setting}: {text:?} is not group/Kind, such as apps/Deployment");
+        let wrong = || (setting, format!("{text:?} is not group/Kind, such as apps/Deployment"));
         let (group, kind) = text.split_once('/').ok_or_else(wrong)?;
         let group = if group == "core" { "" } else { group };
         Ok((group.to_owned(), kind.to_owned()))
@@ -141,15 +149,15 @@ pub(super) fn access(
 
 impl Kubernetes {
     /// Refuses settings of a cluster that nobody reaches: objects would live inside the agent.
-    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+    pub(super) fn check(&self) -> Result<(), Wrong> {
         match self.reach {
             Reach::None if *self != Self::default() => Err(("kubernetes.reach", UNREACHED.into())),
             _ => Ok(()),
         }
     }
 
-    /// As the agent takes it; none if it has no cluster. Errors name the setting.
-    pub(crate) fn options(&self) -> Result<Option<KubernetesOptions>, String> {
+    /// As the agent takes it; none if it has no cluster.
+    pub(crate) fn options(&self) -> Result<Option<KubernetesOptions>, Wrong> {
         let access = access(self.reach, self.kubeconfig.as_ref(), self.context.as_ref());
         let Some(cluster) = access else { return Ok(None) };
         let mut options = KubernetesOptions::new(cluster);

@@ -10,6 +10,7 @@ use bowline_resources::argocd::project::Mapping as Placed;
 use serde::{Deserialize, Serialize};
 
 use super::clusters::{Reach, UNREACHED, access, kinds, selector};
+use super::layers::Wrong;
 use super::roles::Listen;
 use crate::quantity::Span;
 
@@ -77,7 +78,7 @@ impl Default for ControlPlane {
 impl ControlPlane {
     /// Refuses settings of a cluster that nobody reaches. The namespace is told to agents of argocd-agent
     /// all the same.
-    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+    pub(super) fn check(&self) -> Result<(), Wrong> {
         let plain = Self { namespace: self.namespace.clone(), ..Self::default() };
         match self.reach {
             Reach::None if *self != plain => Err(("control-plane.reach", UNREACHED.into())),
@@ -178,15 +179,16 @@ pub enum Newcomers {
 }
 
 impl GoAgents {
-    /// As the hub takes it; `namespace` is that of Argo CD. Errors name the setting.
-    pub(crate) fn options(&self, namespace: &str) -> Result<Option<DialectOptions>, String> {
+    /// As the hub takes it; `namespace` is that of Argo CD.
+    pub(crate) fn options(&self, namespace: &str) -> Result<Option<DialectOptions>, Wrong> {
         let Some(auth) = self.auth.clone() else { return Ok(None) };
         let key = match (&self.key, &self.key_secret) {
             (None, None) => hub::TokenKey::Kept,
             (Some(file), None) => hub::TokenKey::File(file.clone()),
             (None, Some(secret)) => hub::TokenKey::Secret(secret.clone()),
             (Some(_), Some(_)) => {
-                return Err("go-agents.key and go-agents.key-secret: give one of them".into());
+                let why = "go-agents.key is given too: give one of them";
+                return Err(("go-agents.key-secret", why.into()));
             }
         };
         Ok(Some(DialectOptions {
@@ -226,22 +228,23 @@ impl ClusterSecrets {
 
 impl ControlPlane {
     /// Kinds beside those that every control plane tells of.
-    fn more_kinds(&self) -> Result<Vec<(String, String)>, String> {
+    fn more_kinds(&self) -> Result<Vec<(String, String)>, Wrong> {
         let kinds = kinds("control-plane.kinds", &self.kinds)?;
         let own =
             [(GROUP, "Application"), (GROUP, "AppProject"), ("", "Secret"), ("", "ConfigMap")];
         let taken =
             |(group, kind): &&(String, String)| own.contains(&(group.as_str(), kind.as_str()));
         match kinds.iter().find(taken) {
-            Some((_, kind)) => Err(format!(
-                "control-plane.kinds: {kind}s travel as far as Argo CD needs them: leave the kind out"
-            )),
+            Some((_, kind)) => {
+                let why = "travel as far as Argo CD needs them: leave the kind out";
+                Err(("control-plane.kinds", format!("{kind}s {why}")))
+            }
             None => Ok(kinds),
         }
     }
 
-    /// As the hub takes it; none if there is no such cluster. Errors name the setting.
-    pub(crate) fn options(&self) -> Result<Option<PlaneOptions>, String> {
+    /// As the hub takes it; none if there is no such cluster.
+    pub(crate) fn options(&self) -> Result<Option<PlaneOptions>, Wrong> {
         let access = access(self.reach, self.kubeconfig.as_ref(), self.context.as_ref());
         let Some(cluster) = access else { return Ok(None) };
         Ok(Some(PlaneOptions {

@@ -8,21 +8,29 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::Profile;
+use super::{Log, Profile};
 use crate::yaml;
+
+/// A setting that cannot work, and why.
+pub type Wrong = (&'static str, String);
 
 /// A role's settings.
 pub trait Role: Default + Serialize + DeserializeOwned {
     /// Mappings whose keys are the user's own.
     const OPEN: &'static [&'static str];
+    /// What people may look for here, and where it is said instead.
+    const ELSEWHERE: &'static [(&'static str, &'static str)] = &[];
     /// What is not shown in a dump.
     const SECRET: &'static [&'static str];
 
     /// What a preset changes.
     fn preset(profile: Profile) -> Value;
 
-    /// What cannot work though each value alone can: the setting, and why.
-    fn check(&self) -> Result<(), (&'static str, String)>;
+    /// What is logged.
+    fn log(&self) -> &Log;
+
+    /// What the start would refuse though each value alone can be read.
+    fn check(&self) -> Result<(), Wrong>;
 }
 
 /// Where a value came from.
@@ -79,6 +87,14 @@ pub enum Error {
         key: String,
         /// What may have been meant.
         suggestion: Option<String>,
+    },
+    /// It is no setting, and yet can be had.
+    #[error("{key} is no setting: {place}")]
+    Elsewhere {
+        /// As it was written.
+        key: String,
+        /// Where it is said instead.
+        place: &'static str,
     },
     /// A value makes no sense.
     #[error("{key} (from {origin}): {problem}")]
@@ -142,7 +158,7 @@ impl Layers {
                 problem: yaml::problem(&e, 0),
             };
             let value: Value = serde_saphyr::from_str(text).map_err(problem)?;
-            check(&value, &defaults, "", R::OPEN)?;
+            check(&value, &defaults, "", R::OPEN).map_err(elsewhere::<R>)?;
             leaves(&value, "", R::OPEN, &mut |path, value| {
                 given.push((path.to_owned(), value.clone(), Origin::File));
             });
@@ -220,6 +236,12 @@ impl<R> Loaded<R> {
         self.origins.get(path)
     }
 
+    /// The settings, by their dotted paths, that mean something else in `new`.
+    pub fn changed(&self, new: &Self) -> Vec<String> {
+        let differs = |path: &&String| at(&self.values, path) != at(&new.values, path);
+        self.origins.keys().filter(differs).cloned().collect()
+    }
+
     /// The effective file, with the origin of each value behind it.
     pub fn dump(&self) -> String {
         let mut values = self.values.clone();
@@ -290,6 +312,15 @@ fn unknown<'a>(path: &str, known: impl Iterator<Item = &'a str>) -> Error {
     let near = known.map(|k| (distance(last, k.rsplit('.').next().unwrap_or(k)), k)).min();
     let suggestion = near.filter(|(d, _)| *d <= 1 + last.len() / 3).map(|(_, k)| k.to_owned());
     Error::Unknown { key: path.to_owned(), suggestion }
+}
+
+/// The same error; for what is said elsewhere, where that is.
+fn elsewhere<R: Role>(error: Error) -> Error {
+    let Error::Unknown { key, suggestion } = error else { return error };
+    match R::ELSEWHERE.iter().find(|(known, _)| *known == key) {
+        Some((_, place)) => Error::Elsewhere { key, place },
+        None => Error::Unknown { key, suggestion },
+    }
 }
 
 /// How many letters must change to make one word of the other.

@@ -1,18 +1,18 @@
 //! The settings themselves. Few; a knob comes when somebody has measured the need.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bowline_resources::Mode;
+use bowline_types::{NodeId, Prefix};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Value, json};
+use tracing_subscriber::EnvFilter;
 
 use super::clusters::Kubernetes;
 use super::control_plane::{ControlPlane, GoAgents};
-use super::layers::Role;
+use super::layers::{Role, Wrong};
 use crate::quantity::{Size, Span};
 
 /// Presets before knobs.
@@ -121,6 +121,14 @@ impl Default for Log {
     }
 }
 
+impl Log {
+    /// The level as the log takes it.
+    pub(crate) fn filter(&self) -> Result<EnvFilter, Wrong> {
+        let filter = EnvFilter::try_new(&self.level);
+        filter.map_err(|e| ("log.level", format!("{:?}: {e}", self.level)))
+    }
+}
+
 /// Traces for a collector.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -206,7 +214,7 @@ impl Keepalive {
         bowline_wire::Keepalive { every: self.every.0, within: self.within.0 }
     }
 
-    fn check(self) -> Result<(), (&'static str, String)> {
+    fn check(self) -> Result<(), Wrong> {
         for (name, span) in [("keepalive.every", self.every), ("keepalive.within", self.within)] {
             if span.0 < Duration::from_secs(1) {
                 return Err((
@@ -290,10 +298,17 @@ impl Role for Hub {
         }
     }
 
-    fn check(&self) -> Result<(), (&'static str, String)> {
+    fn log(&self) -> &Log {
+        &self.log
+    }
+
+    fn check(&self) -> Result<(), Wrong> {
         needed("listen", self.listen)?;
+        self.log.filter()?;
         self.keepalive.check()?;
         self.control_plane.check()?;
+        self.control_plane.options()?;
+        self.go_agents.options(&self.control_plane.namespace)?;
         needed("api", self.api).map(|_| ())
     }
 }
@@ -309,6 +324,14 @@ pub struct KvInterest {
 impl Default for KvInterest {
     fn default() -> Self {
         Self { prefixes: vec![String::new()] }
+    }
+}
+
+impl KvInterest {
+    /// The prefixes as the agent takes them.
+    pub(crate) fn parts(&self) -> Result<Vec<Prefix>, Wrong> {
+        let prefixes = self.prefixes.iter().map(|p| Prefix::new(p)).collect::<Result<_, _>>();
+        prefixes.map_err(|e| ("kv.prefixes", e.to_string()))
     }
 }
 
@@ -337,12 +360,8 @@ pub struct Agent {
     pub hub: Option<String>,
     /// A join token, or a file with one; used once.
     pub join: Option<String>,
-    /// Its name; known from the join token.
+    /// Its name; known from the join token, as the hub knows its mode and labels.
     pub name: Option<String>,
-    /// What it asks to be when it joins; the roster decides.
-    pub mode: Mode,
-    /// Marks that it asks for when it joins.
-    pub labels: BTreeMap<String, String>,
     /// Its own API.
     pub api: Listen,
     /// For Prometheus.
@@ -375,8 +394,6 @@ impl Default for Agent {
             hub: None,
             join: None,
             name: None,
-            mode: Mode::Managed,
-            labels: BTreeMap::new(),
             api: loopback(8502),
             metrics: loopback(8181),
             health: loopback(8001),
@@ -392,8 +409,37 @@ impl Default for Agent {
     }
 }
 
+impl Agent {
+    /// The name that it must have.
+    pub(crate) fn node(&self) -> Result<Option<NodeId>, Wrong> {
+        let name = self.name.as_deref().map(NodeId::new).transpose();
+        name.map_err(|e| ("name", e.to_string()))
+    }
+
+    /// The join token, or what is in the file of that name. Whoever has joined can do without the file.
+    pub(crate) fn token(&self) -> Result<Option<String>, Wrong> {
+        let Some(text) = &self.join else { return Ok(None) };
+        if Path::new(text).is_file() {
+            let read = std::fs::read_to_string(text).map(|token| Some(token.trim().to_owned()));
+            return read.map_err(|e| ("join", format!("reading {text}: {e}")));
+        }
+        // A token has no slash in it.
+        match text.contains('/') {
+            false => Ok(Some(text.clone())),
+            true if self.data.join("pki").join("node.pem").is_file() => Ok(None),
+            true => Err(("join", format!("there is no file {text} with a join token"))),
+        }
+    }
+}
+
+/// Where an agent's mode and labels are said.
+const ROSTER: &str =
+    "it is in the hub's roster; say it with `bowline join-token` or `bowline agents create`";
+
 impl Role for Agent {
-    const OPEN: &'static [&'static str] = &["labels"];
+    const OPEN: &'static [&'static str] = &[];
+    const ELSEWHERE: &'static [(&'static str, &'static str)] =
+        &[("mode", ROSTER), ("labels", ROSTER)];
     const SECRET: &'static [&'static str] = &["join"];
 
     fn preset(profile: Profile) -> Value {
@@ -404,10 +450,19 @@ impl Role for Agent {
         }
     }
 
-    fn check(&self) -> Result<(), (&'static str, String)> {
+    fn log(&self) -> &Log {
+        &self.log
+    }
+
+    fn check(&self) -> Result<(), Wrong> {
         let api = needed("api", self.api)?;
+        self.log.filter()?;
+        self.node()?;
+        self.token()?;
+        self.kv.parts()?;
         self.keepalive.check()?;
         self.kubernetes.check()?;
+        self.kubernetes.options()?;
         if api.ip().is_loopback() {
             return Ok(());
         }
@@ -417,6 +472,6 @@ impl Role for Agent {
 }
 
 /// A port without which the role is of no use.
-fn needed(name: &'static str, listen: Listen) -> Result<SocketAddr, (&'static str, String)> {
+fn needed(name: &'static str, listen: Listen) -> Result<SocketAddr, Wrong> {
     listen.address().ok_or((name, "it cannot be off".to_owned()))
 }

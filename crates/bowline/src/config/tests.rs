@@ -69,18 +69,37 @@ fn a_keepalive_is_taken_and_one_that_floods_the_line_is_not() {
 }
 
 #[test]
-fn labels_are_the_users_own_and_tokens_are_not_shown() {
-    let mut file = layers("labels: {site: north}\njoin: blj_secret\nhub: hub.example:8443\n");
+fn tokens_are_not_shown() {
+    let file = layers("join: blj_secret\nhub: hub.example:8443\n");
     let loaded: Loaded<Agent> = file.load().unwrap();
-    assert_eq!(loaded.settings.labels["site"], "north");
     assert_eq!(loaded.settings.join.as_deref(), Some("blj_secret"));
     let dump = loaded.dump();
     assert!(!dump.contains("blj_secret"), "{dump}");
     assert!(dump.contains("hub: hub.example:8443  # file\n"), "{dump}");
-    assert!(dump.contains("labels: {\"site\":\"north\"}  # file\n"), "{dump}");
     assert!(dump.contains("transport: auto  # default\n"), "{dump}");
-    file.env.insert("BOWLINE_LABELS".into(), "a=b,c=d".into());
-    assert_eq!(file.load::<Agent>().unwrap().settings.labels.len(), 2);
+}
+
+#[test]
+fn mode_and_labels_are_no_settings_of_an_agent() {
+    for (file, key) in [("mode: autonomous\n", "mode"), ("labels: {site: north}\n", "labels")] {
+        let error = layers(file).load::<Agent>().unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{key} is no setting: it is in")), "{error}");
+        assert!(error.contains("`bowline join-token`"), "{error}");
+    }
+}
+
+#[test]
+fn keys_of_a_mapping_can_be_the_users_own() {
+    let with = |labels: &str| {
+        format!("control-plane: {{reach: in-cluster, namespace-labels: {labels}}}\n")
+    };
+    let mut file = layers(&with("{site: north}"));
+    let loaded: Loaded<Hub> = file.load().unwrap();
+    assert_eq!(loaded.settings.control_plane.namespace_labels["site"], "north");
+    let dump = loaded.dump();
+    assert!(dump.contains("namespace-labels: {\"site\":\"north\"}  # file\n"), "{dump}");
+    file.env.insert("BOWLINE_CONTROL_PLANE_NAMESPACE_LABELS".into(), "a=b,c=d".into());
+    assert_eq!(file.load::<Hub>().unwrap().settings.control_plane.namespace_labels.len(), 2);
 }
 
 #[test]
@@ -112,8 +131,8 @@ fn a_bare_off_of_yaml_is_the_word_off() {
 fn kinds_that_travel_anyway_are_not_asked_for() {
     let hub = |kind: &str| {
         let file = format!("control-plane: {{reach: in-cluster, kinds: [{kind}]}}\n");
-        let loaded: Loaded<Hub> = layers(&file).load().unwrap();
-        loaded.settings.control_plane.options()
+        let loaded = layers(&file).load::<Hub>().map_err(|e| e.to_string());
+        loaded.map(|l| l.settings.control_plane.options().unwrap())
     };
     assert_eq!(hub("apps/Deployment").unwrap().unwrap().kinds.len(), 1);
     for known in ["core/Secret", "core/ConfigMap", "argoproj.io/Application"] {
@@ -130,4 +149,38 @@ fn what_the_start_would_refuse_is_told_before() {
     assert_eq!(told("api: off\n"), "api (from file): it cannot be off");
     assert!(layers("api: '[::1]:1'\n").load::<Agent>().is_ok());
     assert!(layers("listen: off\n").load::<Hub>().is_err());
+    let level = "log: {level: 'info,bowline_wire=loud'}\n";
+    assert!(told(level).starts_with("log.level (from file): "), "{}", told(level));
+    assert!(layers(level).load::<Hub>().is_err());
+    let cluster = "kubernetes: {reach: in-cluster, ";
+    for (file, key) in [
+        ("name: Not A Name\n".to_owned(), "name"),
+        ("kv: {prefixes: [/a]}\n".to_owned(), "kv.prefixes"),
+        ("join: /no/such/file\n".to_owned(), "join"),
+        (format!("{cluster}selector: 'a in'}}\n"), "kubernetes.selector"),
+        (format!("{cluster}kinds: [Deployment]}}\n"), "kubernetes.kinds"),
+    ] {
+        let error = told(&file);
+        assert!(error.starts_with(&format!("{key} (from file): ")), "{file}: {error}");
+    }
+    let told = |file: &str| layers(file).load::<Hub>().unwrap_err().to_string();
+    let keys = "go-agents: {auth: 'mtls:x', key: k, key-secret: s}\n";
+    assert!(told(keys).starts_with("go-agents.key-secret (from file): "), "{}", told(keys));
+    let kinds = "control-plane: {reach: in-cluster, kinds: [x]}\n";
+    assert!(told(kinds).starts_with("control-plane.kinds (from file): "), "{}", told(kinds));
+}
+
+#[test]
+fn an_agent_that_has_joined_starts_without_its_token() {
+    let data = tempfile::tempdir().unwrap();
+    let file = format!("data: {}\njoin: /no/such/file\n", data.path().display());
+    assert!(layers(&file).load::<Agent>().is_err(), "it must join first");
+    std::fs::create_dir(data.path().join("pki")).unwrap();
+    std::fs::write(data.path().join("pki").join("node.pem"), "").unwrap();
+    let agent = layers(&file).load::<Agent>().unwrap().settings;
+    assert_eq!(agent.token().unwrap(), None);
+    std::fs::write(data.path().join("token"), "t\n").unwrap();
+    let file = format!("join: {}\n", data.path().join("token").display());
+    let agent = layers(&file).load::<Agent>().unwrap().settings;
+    assert_eq!(agent.token().unwrap().as_deref(), Some("t"));
 }

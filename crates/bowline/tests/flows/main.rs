@@ -4,7 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bench;
+mod dev;
 mod rotation;
+mod settings;
 #[allow(dead_code, reason = "shared with another suite, which uses the rest")]
 mod stage;
 mod surface;

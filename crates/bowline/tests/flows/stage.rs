@@ -23,15 +23,23 @@ pub(crate) struct Role {
 
 impl Role {
     pub(crate) fn start(args: &[&str], log: &Path) -> Self {
+        let level = "info,bowline_hub=debug,bowline_agent=debug,bowline_drive=debug";
+        Self::spawn(args, log, Some(level))
+    }
+
+    /// The same, with the log as its settings say.
+    pub(crate) fn start_plain(args: &[&str], log: &Path) -> Self {
+        Self::spawn(args, log, None)
+    }
+
+    fn spawn(args: &[&str], log: &Path, level: Option<&str>) -> Self {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_bowline"))
             .args(args)
             .env_remove("HTTPS_PROXY")
             .env_remove("https_proxy")
-            .env(
-                "BOWLINE_LOG_LEVEL",
-                "info,bowline_hub=debug,bowline_agent=debug,bowline_drive=debug",
-            )
+            .env_remove("BOWLINE_LOG_LEVEL")
+            .envs(level.map(|level| ("BOWLINE_LOG_LEVEL", level)))
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()
@@ -48,10 +56,19 @@ impl Role {
         self.child.wait().unwrap();
     }
 
+    /// SIGHUP.
+    pub(crate) fn hang_up(&self) {
+        self.signal(rustix::process::Signal::HUP);
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
     /// SIGTERM, and wait for the end.
     pub(crate) fn drain(mut self) {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.signal(rustix::process::Signal::TERM);
         assert!(self.child.wait().unwrap().success(), "did not end in good order");
     }
 }

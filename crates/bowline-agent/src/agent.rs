@@ -12,12 +12,12 @@ use bowline_wire::Dialer;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::api::{self, Api};
 use crate::clock::wall;
 use crate::decider::Operations;
-use crate::error::Error;
+use crate::error::{Error, STORE_FAILED};
 use crate::ground::Ground;
 use crate::identity::Identity;
 use crate::kv::{Kv, KvFold};
@@ -200,7 +200,7 @@ fn drive(
         let (roster, identity) = (shelves.roster.clone(), identity.clone());
         folds.push(Box::new(TrustFold { roster, identity }));
     }
-    let halt = options.on_halt.take().unwrap_or_else(|| Box::new(|_| std::process::exit(70)));
+    let halt = options.on_halt.take().unwrap_or_else(|| Box::new(exit));
     let options = Options {
         id: me.clone(),
         limits: Limits::default(),
@@ -211,6 +211,11 @@ fn drive(
         on_halt: halt,
     };
     Ok(start(options, store)?)
+}
+
+fn exit(why: String) {
+    error!(code = STORE_FAILED, why, "the agent ends: its store takes no more writes");
+    std::process::exit(70);
 }
 
 /// Opens the store. One that has lost what it acknowledged is gone on from: the hub holds what this

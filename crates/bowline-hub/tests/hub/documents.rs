@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bowline_hub::{Code, openapi};
+use bowline_hub::{Code, Hub, HubOptions, openapi};
 
 use crate::raw;
 use crate::stage::Stage;
@@ -25,6 +25,19 @@ fn every_code_has_its_page_and_every_page_its_code() {
             assert!(!ours || Code::ALL.iter().any(|c| c.as_str() == code), "{name}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_cannot_be_opened_has_a_code() {
+    let dir = tempfile::tempdir().unwrap();
+    let why = |error: bowline_hub::Error| error.to_string();
+    std::fs::create_dir(dir.path().join("store")).unwrap();
+    std::fs::write(dir.path().join("store/bowline.db"), "no database, but long enough").unwrap();
+    let damaged = Hub::start(HubOptions::new(dir.path())).await.map_err(why).unwrap_err();
+    assert!(damaged.starts_with(Code::StoreUnusable.as_str()), "{damaged}");
+    let stage = Stage::new().await;
+    let locked = Hub::start(HubOptions::new(stage.dir.path())).await.map_err(why).unwrap_err();
+    assert!(locked.starts_with(Code::StoreUnusable.as_str()), "{locked}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -84,7 +84,7 @@ impl Agent {
         let poke = Arc::new(Notify::new());
         let line = Ends { tasks: &tasks, handle: &handle, world: &world, poke: &poke, stop: &stop };
         match &papers {
-            Papers::Joined(identity) => line.to_hub(identity, &options),
+            Papers::Joined(identity) => line.to_hub(identity, &shelves, &options),
             Papers::Guest(guest) => line.to_principal(guest, &shelves),
         }
         let metrics = Arc::new(Metrics::new(&handle, &world, &papers));
@@ -262,7 +262,7 @@ struct Ends<'a> {
 }
 
 impl Ends<'_> {
-    fn to_hub(&self, identity: &Arc<Identity>, options: &AgentOptions) {
+    fn to_hub(&self, identity: &Arc<Identity>, shelves: &Shelves, options: &AgentOptions) {
         if identity.hubs.is_empty() {
             return warn!("no hub is known: this agent works on its own");
         }
@@ -273,6 +273,7 @@ impl Ends<'_> {
             handle: self.handle.clone(),
             world: self.world.clone(),
             identity: identity.clone(),
+            gate: AgentGate(shelves.clone()),
             poke: poke.clone(),
         };
         self.tasks.spawn(line.keep(stop.clone()));

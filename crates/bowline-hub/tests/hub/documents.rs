@@ -62,3 +62,29 @@ async fn every_route_of_the_description_is_served() {
     }
     assert!(routes >= 35, "{routes}");
 }
+
+#[test]
+fn the_description_tells_bodies_answers_and_headers_as_they_are() {
+    let document = openapi::document();
+    let one = "/api/v1/agents/{agent}/objects/{group}/{kind}/{namespace}/{name}";
+    let one = &document["paths"][one];
+    let patch = one["patch"]["requestBody"]["content"].as_object().unwrap();
+    assert_eq!(patch.keys().collect::<Vec<_>>(), ["application/merge-patch+json"]);
+    let answers = &one["put"]["responses"];
+    assert!(answers["200"].is_object());
+    assert_eq!(answers["200"], answers["201"]);
+    assert!(one["patch"]["responses"]["201"].is_null());
+    let headers = |method: &str| {
+        let parameters = one[method]["parameters"].as_array().unwrap().iter();
+        let headers = parameters.filter(|p| p["in"] == "header");
+        headers.map(|p| p["name"].as_str().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(headers("put"), ["If-Match", "If-None-Match"]);
+    assert_eq!(headers("patch"), ["If-Match"]);
+    assert_eq!(headers("delete"), ["If-Match"]);
+    let problem = &document["components"]["responses"]["Problem"]["content"];
+    let example = &problem["application/problem+json"]["example"];
+    assert_eq!(example["code"], Code::Conflict.as_str());
+    assert_eq!(example["status"], Code::Conflict.status());
+    assert_eq!(example["title"], Code::Conflict.title());
+}

@@ -128,6 +128,29 @@ fn some_crates_have_one_door() {
     }
 }
 
+/// Who names a crate, in tests too, of ours and of others.
+fn users(metadata: &Value, of: &str) -> BTreeSet<String> {
+    let packages = metadata["packages"].as_array().unwrap().iter();
+    let names: BTreeMap<_, _> = packages.map(|p| (text(p, "id"), text(p, "name"))).collect();
+    let nodes = metadata["resolve"]["nodes"].as_array().unwrap().iter();
+    let uses =
+        |n: &&Value| n["deps"].as_array().unwrap().iter().any(|d| names[text(d, "pkg")] == of);
+    nodes.filter(uses).map(|n| names[text(n, "id")].to_owned()).collect()
+}
+
+#[test]
+fn cargo_deny_knows_the_same_doors() {
+    let (metadata, deny) = (metadata(), std::fs::read_to_string(root().join("deny.toml")).unwrap());
+    assert!(deny.contains("allow-wildcard-paths = true"), "our crates name each other by path");
+    for (wrapped, _) in WRAPPED {
+        let rule = deny.split_once(&format!("{{ crate = {wrapped:?}, wrappers = ["));
+        let rule = rule.unwrap_or_else(|| panic!("deny.toml lets everybody name {wrapped}")).1;
+        let listed = rule.split_once(']').unwrap().0.split('"').skip(1).step_by(2);
+        let listed: BTreeSet<_> = listed.map(str::to_owned).collect();
+        assert_eq!(listed, users(&metadata, wrapped), "who names {wrapped}");
+    }
+}
+
 #[test]
 fn the_pure_layer_brings_in_nothing_impure() {
     let metadata = metadata();

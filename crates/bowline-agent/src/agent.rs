@@ -12,12 +12,12 @@ use bowline_wire::Dialer;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::api::{self, Api};
 use crate::clock::wall;
 use crate::decider::Operations;
-use crate::error::Error;
+use crate::error::{Error, STORE_FAILED};
 use crate::ground::Ground;
 use crate::identity::Identity;
 use crate::kv::{Kv, KvFold};
@@ -84,7 +84,7 @@ impl Agent {
         let poke = Arc::new(Notify::new());
         let line = Ends { tasks: &tasks, handle: &handle, world: &world, poke: &poke, stop: &stop };
         match &papers {
-            Papers::Joined(identity) => line.to_hub(identity, &options),
+            Papers::Joined(identity) => line.to_hub(identity, &shelves, &options),
             Papers::Guest(guest) => line.to_principal(guest, &shelves),
         }
         let metrics = Arc::new(Metrics::new(&handle, &world, &papers));
@@ -199,7 +199,7 @@ fn drive(
         let (roster, identity) = (shelves.roster.clone(), identity.clone());
         folds.push(Box::new(TrustFold { roster, identity }));
     }
-    let halt = options.on_halt.take().unwrap_or_else(|| Box::new(|_| std::process::exit(70)));
+    let halt = options.on_halt.take().unwrap_or_else(|| Box::new(exit));
     let options = Options {
         id: me.clone(),
         limits: Limits::default(),
@@ -210,6 +210,11 @@ fn drive(
         on_halt: halt,
     };
     Ok(start(options, store)?)
+}
+
+fn exit(why: String) {
+    error!(code = STORE_FAILED, why, "the agent ends: its store takes no more writes");
+    std::process::exit(70);
 }
 
 /// Opens the store. One that has lost what it acknowledged is gone on from: the hub holds what this
@@ -256,7 +261,7 @@ struct Ends<'a> {
 }
 
 impl Ends<'_> {
-    fn to_hub(&self, identity: &Arc<Identity>, options: &AgentOptions) {
+    fn to_hub(&self, identity: &Arc<Identity>, shelves: &Shelves, options: &AgentOptions) {
         if identity.hubs.is_empty() {
             return warn!("no hub is known: this agent works on its own");
         }
@@ -267,6 +272,7 @@ impl Ends<'_> {
             handle: self.handle.clone(),
             world: self.world.clone(),
             identity: identity.clone(),
+            gate: AgentGate(shelves.clone()),
             poke: poke.clone(),
         };
         self.tasks.spawn(line.keep(stop.clone()));

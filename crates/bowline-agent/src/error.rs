@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use bowline_types::NodeId;
 
+/// The code of an end that is no error of starting: the store takes no more writes.
+pub(crate) const STORE_FAILED: &str = "BL-1011";
+
 /// Why an agent could not be started, or stopped being one.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

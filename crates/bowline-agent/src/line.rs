@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bowline_drive::{Handle, LinkNews};
 use bowline_identity::tls::{Reason, Whose};
-use bowline_types::{LinkId, Wall};
+use bowline_types::{LinkId, NodeId, Wall};
 use bowline_wire::{
     Backoff, Counters, Dialer, Link, LinkEvent, LinkHandle, Outbound, Reconnector, Transport,
     TunnelRequest, tunnel,
@@ -17,6 +17,7 @@ use tracing::{debug, info, warn};
 
 use crate::clock::{wall, wall_of};
 use crate::identity::{Identity, is_about_certificates};
+use crate::shelves::AgentGate;
 
 /// How the line stands. A local fact, never a record.
 #[derive(Debug, Default)]
@@ -129,6 +130,8 @@ pub(crate) struct Keeper {
     pub(crate) handle: Handle,
     pub(crate) world: Arc<crate::world::World>,
     pub(crate) identity: Arc<Identity>,
+    /// Asked before a tunnel is opened.
+    pub(crate) gate: AgentGate,
     /// Ends a wait.
     pub(crate) poke: Arc<Notify>,
 }
@@ -147,7 +150,7 @@ impl Keeper {
                 () = stop.cancelled() => return,
             };
             match event {
-                Some(LinkEvent::Up(link)) => attach(link, &self.dialer, &self.handle),
+                Some(LinkEvent::Up(link)) => self.attach(link),
                 Some(LinkEvent::Down { end, retry_in }) => {
                     info!(?end, ?retry_in, "the line to the hub is down");
                 }
@@ -164,6 +167,20 @@ impl Keeper {
                 None => return,
             }
         }
+    }
+
+    fn attach(&self, mut link: Link) {
+        if let Some(requests) = link.tunnels.take() {
+            let tunnels = Tunnels {
+                peer: link.peer.clone(),
+                gate: self.gate.clone(),
+                outbound: link.outbound.clone(),
+                dialer: self.dialer.clone(),
+            };
+            tokio::spawn(tunnels.open(requests));
+        }
+        let handle = self.handle.clone();
+        tokio::spawn(async move { handle.attach(link).await });
     }
 
     async fn rejoin(&self, error: &bowline_wire::Error) -> bool {
@@ -197,36 +214,47 @@ fn advice(error: &bowline_wire::Error, why: &str) -> &'static str {
     "this agent goes on by itself; see that the address, the proxy and the firewall fit"
 }
 
-fn attach(mut link: Link, dialer: &Dialer, handle: &Handle) {
-    if let Some(requests) = link.tunnels.take() {
-        tokio::spawn(tunnels(requests, link.outbound.clone(), dialer.clone()));
-    }
-    let handle = handle.clone();
-    tokio::spawn(async move { handle.attach(link).await });
+/// What a link's peer wants opened.
+struct Tunnels {
+    peer: NodeId,
+    gate: AgentGate,
+    outbound: Outbound,
+    dialer: Dialer,
 }
 
-/// Opens what the hub asks for, each on a stream of its own, until the link is gone.
-async fn tunnels(mut requests: mpsc::Receiver<TunnelRequest>, outbound: Outbound, dialer: Dialer) {
-    while let Some(request) = requests.recv().await {
-        if request.purpose != "echo" {
-            let why = format!("this agent knows no {:?}", request.purpose);
-            let _gone = outbound.refuse_tunnel(&request, &why);
-            continue;
-        }
-        let (dialer, outbound) = (dialer.clone(), outbound.clone());
-        tokio::spawn(async move {
-            match dialer.open_tunnel(&request).await {
-                Ok(open) => {
-                    let echoed = tunnel::echo(open).await;
-                    debug!(id = request.id, ?echoed, "echo done");
-                }
-                Err(error) => {
-                    warn!(error = error.chain(), "a tunnel could not be opened");
-                    let _gone = outbound.refuse_tunnel(&request, &error.to_string());
-                }
+impl Tunnels {
+    /// Opens what is asked for, each on a stream of its own, until the link is gone.
+    async fn open(self, mut requests: mpsc::Receiver<TunnelRequest>) {
+        while let Some(request) = requests.recv().await {
+            if let Some(why) = refusal(&self.gate, &self.peer, &request) {
+                warn!(peer = %self.peer, why, "a tunnel was refused");
+                let _gone = self.outbound.refuse_tunnel(&request, &why);
+                continue;
             }
-        });
+            let (dialer, outbound) = (self.dialer.clone(), self.outbound.clone());
+            tokio::spawn(async move {
+                match dialer.open_tunnel(&request).await {
+                    Ok(open) => {
+                        let echoed = tunnel::echo(open).await;
+                        debug!(id = request.id, ?echoed, "echo done");
+                    }
+                    Err(error) => {
+                        warn!(error = error.chain(), "a tunnel could not be opened");
+                        let _gone = outbound.refuse_tunnel(&request, &error.to_string());
+                    }
+                }
+            });
+        }
     }
+}
+
+/// Why a tunnel is not opened, if it is not.
+fn refusal(gate: &AgentGate, peer: &NodeId, request: &TunnelRequest) -> Option<String> {
+    if !gate.streams(peer) {
+        return Some("BL-0204: the gate does not allow that".into());
+    }
+    let known = request.purpose == "echo";
+    (!known).then(|| format!("this agent knows no {:?}", request.purpose))
 }
 
 #[cfg(test)]
@@ -234,6 +262,23 @@ mod tests {
     use bowline_wire::{Error, Refusal};
 
     use super::*;
+    use crate::shelves::Shelves;
+
+    #[test]
+    fn the_gate_is_asked_on_streaming() {
+        let node = |name| NodeId::new(name).unwrap();
+        let gate = AgentGate(Shelves::of(&node("a1")));
+        let asked = |purpose: &str| TunnelRequest {
+            id: "1".into(),
+            purpose: purpose.into(),
+            parameters: Default::default(),
+        };
+        assert_eq!(refusal(&gate, &NodeId::hub(), &asked("echo")), None);
+        let odd = refusal(&gate, &NodeId::hub(), &asked("shell"));
+        assert!(odd.is_some_and(|why| why.contains("shell")));
+        let other = refusal(&gate, &node("a2"), &asked("echo"));
+        assert!(other.is_some_and(|why| why.starts_with("BL-0204")));
+    }
 
     #[test]
     fn advice_is_about_what_went_wrong() {

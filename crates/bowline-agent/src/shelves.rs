@@ -108,7 +108,16 @@ pub(crate) fn last_write(own: &bowline_sync::Copy) -> Rev {
 }
 
 /// Lets the hub do its part, and nobody anything else.
+#[derive(Clone, Debug)]
 pub(crate) struct AgentGate(pub(crate) Shelves);
+
+impl AgentGate {
+    /// Whether the peer may have a tunnel opened. What runs through it is about what is there, so
+    /// it goes with the shelf that tells that.
+    pub(crate) fn streams(&self, peer: &NodeId) -> bool {
+        self.may(peer, Verb::Stream, &self.0.observed) == Access::Full
+    }
+}
 
 impl Gate for AgentGate {
     fn relays(&self) -> bool {
@@ -121,9 +130,8 @@ impl Gate for AgentGate {
         let allowed = *peer == hub
             && match verb {
                 Verb::Take => of_mine,
-                Verb::Propose => *shelf == self.0.observed,
+                Verb::Propose | Verb::Stream => *shelf == self.0.observed,
                 Verb::Feed => shelf.owner == hub,
-                Verb::Stream => true,
             };
         if allowed { Access::Full } else { Access::Denied }
     }
@@ -170,6 +178,8 @@ mod tests {
         assert_eq!(gate.may(&hub, Verb::Propose, &s.own_desired), Access::Denied);
         assert_eq!(gate.may(&hub, Verb::Feed, &s.kv), Access::Full);
         assert_eq!(gate.may(&hub, Verb::Feed, &s.observed), Access::Denied);
+        assert_eq!(gate.may(&hub, Verb::Stream, &s.live), Access::Denied);
+        assert!(gate.streams(&hub));
     }
 
     #[test]
@@ -227,6 +237,7 @@ mod tests {
     fn another_agent_may_do_nothing() {
         let (gate, s) = gate();
         let other = NodeId::new("a2").unwrap();
+        assert!(!gate.streams(&other));
         for verb in [Verb::Take, Verb::Propose, Verb::Feed, Verb::Stream] {
             for shelf in [&s.observed, &s.own_desired, &s.live, &s.kv, &s.roster] {
                 assert_eq!(gate.may(&other, verb, shelf), Access::Denied, "{verb:?} {shelf}");

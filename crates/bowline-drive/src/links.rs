@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-use bowline_sync::{Event, Reason};
+use bowline_sync::{Event, Frame, Reason};
 use bowline_types::LinkId;
 use bowline_wire::Link;
 use tokio::sync::Semaphore;
@@ -63,6 +64,28 @@ impl Handle {
         handle.close();
         info!(link = id.0, %peer, end = ?handle.end(), "link down");
         let _stopped = self.send(Message::LinkDown { link: id, peer });
+    }
+}
+
+/// Times feeds until their ack, one at a time: so a link costs a few bytes, however much is on its
+/// way.
+#[derive(Debug, Default)]
+pub(crate) struct Stopwatch(Option<(u64, Instant)>);
+
+impl Stopwatch {
+    /// Takes note of what is sent.
+    pub(crate) fn sent(&mut self, frame: &Frame) {
+        if let Frame::Feed(feed) = frame {
+            self.0.get_or_insert_with(|| (feed.number, Instant::now()));
+        }
+    }
+
+    /// How long the feed took whose ack this is, if it was timed.
+    pub(crate) fn came(&mut self, frame: &Frame) -> Option<Duration> {
+        let Frame::Ack { number, .. } = frame else { return None };
+        // Numbers ascend on a link. A later ack means that this one will not come any more.
+        let (_, since) = self.0.take_if(|(timed, _)| *timed <= *number)?;
+        Some(since.elapsed())
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Metrics {
     pub frames_in: Counter,
     /// Frames sent.
     pub frames_out: Counter,
+    /// Seconds from a feed to its ack.
+    pub feed_ack_seconds: Histogram,
     /// Records told to folds.
     pub changes: Counter,
     /// Commits to own shelves that are durable.
@@ -47,6 +49,7 @@ impl Default for Metrics {
             link_refusals: Counter::default(),
             frames_in: Counter::default(),
             frames_out: Counter::default(),
+            feed_ack_seconds: seconds(),
             changes: Counter::default(),
             commits: Counter::default(),
             persist_seconds: seconds(),
@@ -72,6 +75,8 @@ impl Metrics {
         );
         r.register("frames_received", "Frames handled", self.frames_in.clone());
         r.register("frames_sent", "Frames sent", self.frames_out.clone());
+        let help = "From a feed to its ack, one at a time of each link";
+        r.register("feed_ack_duration_seconds", help, self.feed_ack_seconds.clone());
         r.register("changes", "Changes of readable shelves", self.changes.clone());
         r.register("commits", "Durable commits to own shelves", self.commits.clone());
         r.register("persist_duration_seconds", "Group commits", self.persist_seconds.clone());

@@ -19,7 +19,7 @@ use tracing::{debug, error, warn};
 
 use crate::fold::{Asked, Decider, Fold, LinkNews};
 use crate::handle::{Handle, Reading};
-use crate::links::reason;
+use crate::links::{Stopwatch, reason};
 use crate::metrics::Metrics;
 use crate::proposals::Proposals;
 use crate::traces::Traces;
@@ -223,6 +223,7 @@ struct LinkEnds {
     outbound: Outbound,
     handle: LinkHandle,
     up: Instant,
+    stopwatch: Stopwatch,
 }
 
 struct Runner {
@@ -360,7 +361,7 @@ impl Runner {
             }
             Message::Event(event) => events.push(event),
             Message::Frame(event, permit, trace) => {
-                self.metrics.frames_in.inc();
+                self.came(&event);
                 self.traces.came(&event, trace.as_deref());
                 permits.push(permit);
                 self.proposed(&event, events);
@@ -424,9 +425,19 @@ impl Runner {
         let LinkNews::Up { link, peer, handle, .. } = news else { return };
         self.metrics.links.inc();
         self.metrics.links_total.inc();
-        let up = Instant::now();
-        self.links.insert(link, LinkEnds { peer: peer.clone(), outbound, handle, up });
+        let (up, stopwatch) = (Instant::now(), Stopwatch::default());
+        self.links.insert(link, LinkEnds { peer: peer.clone(), outbound, handle, up, stopwatch });
         events.push(Event::LinkUp(link, peer));
+    }
+
+    /// Counts a frame that came.
+    fn came(&mut self, event: &Event) {
+        self.metrics.frames_in.inc();
+        let Event::Frame(link, frame) = event else { return };
+        let ends = self.links.get_mut(link);
+        if let Some(took) = ends.and_then(|l| l.stopwatch.came(frame)) {
+            self.metrics.feed_ack_seconds.observe(took.as_secs_f64());
+        }
     }
 
     /// Tells folds of a proposal before the node has it: what they write goes to disk with it.
@@ -509,8 +520,9 @@ impl Runner {
                 {
                     self.judged(id, verdict);
                 }
-                if let Some(ends) = self.links.get(&link) {
+                if let Some(ends) = self.links.get_mut(&link) {
                     self.metrics.frames_out.inc();
+                    ends.stopwatch.sent(&frame);
                     // A link that has just ended says so by itself.
                     let trace = self.traces.of(&frame);
                     let _ended = ends.outbound.send_traced(frame, trace);

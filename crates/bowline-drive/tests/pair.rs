@@ -92,6 +92,40 @@ async fn a_quiet_reconnect_is_two_frames_under_a_kilobyte() {
     hub.drive.stop();
 }
 
+/// How many feeds were timed until their ack.
+fn timed(handle: &bowline_drive::Handle) -> u64 {
+    let mut registry = prometheus_client::registry::Registry::default();
+    handle.metrics().register(&mut registry);
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    let count = "bowline_feed_ack_duration_seconds_count ";
+    text.lines().find_map(|l| l.strip_prefix(count)?.parse().ok()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_feed_is_timed_until_its_ack() {
+    let (hub_dir, agent_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let hub = run("hub", hub_dir.path());
+    hub.handle.open(kv(), Plan::new(Recovery::Ask));
+    let agent = run("a1", agent_dir.path());
+    agent.handle.interest(kv(), Interest::all());
+    let (addr, _server) = serve(&hub.handle);
+    let _link = dial(addr, &agent.handle).await;
+    for n in 1..=3 {
+        hub.handle.write(&kv(), vec![], vec![put("a/x", &n.to_string())]).await.unwrap();
+        // Whatever was on its way before has been acked then, and the next feed is timed too.
+        let all = async {
+            while timed(&hub.handle) < n {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), all).await.unwrap();
+    }
+    assert_eq!(timed(&agent.handle), 0, "it fed nobody");
+    agent.drive.stop();
+    hub.drive.stop();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_written_before_a_decision_is_on_disk_before_it() {
     let (hub_dir, agent_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

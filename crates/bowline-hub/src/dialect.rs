@@ -56,6 +56,11 @@ impl Dialect {
         Ok(Self { method, keys, options: options.clone() })
     }
 
+    /// Whether what is counted by agent is told unasked.
+    pub(crate) fn series_by_agent(&self) -> bool {
+        self.options.series_by_agent
+    }
+
     /// A token by which Argo CD may reach an agent through the resource proxy.
     pub(crate) fn proxy_token(&self, agent: &NodeId) -> Option<String> {
         self.keys.signer().resource_proxy(agent.as_str(), &admit::fresh(), clock::now()).ok()

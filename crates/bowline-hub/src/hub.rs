@@ -34,6 +34,7 @@ use crate::outside::Outside;
 use crate::pace::Pace;
 use crate::pki::Pki;
 use crate::plane::Plane;
+use crate::problem::Code;
 use crate::state::State;
 use crate::views::{Folder, Views, Work};
 use crate::{api, clear, clock, dialect, plane, settle, shelves};
@@ -315,7 +316,8 @@ fn open_store(options: &HubOptions) -> Result<Sqlite, Error> {
 }
 
 fn exit(why: String) {
-    tracing::error!(why, "the hub ends: it can no longer keep its promises");
+    let code = Code::StoreFailed.as_str();
+    tracing::error!(code, why, "the hub ends: its store takes no more writes");
     std::process::exit(70);
 }
 

@@ -62,10 +62,12 @@ impl Theirs {
         self.sent.inc();
     }
 
-    fn register(&self, r: &mut Registry, up: Gauge) {
+    fn register(&self, r: &mut Registry, up: Gauge, by_agent: bool) {
         r.register("argocd_principal_connected_agents", "Agents that are connected", up);
-        let help = "Connections of an agent of argocd-agent";
-        r.register("argocd_principal_agent_connections", help, self.connections.clone());
+        if by_agent {
+            let help = "Connections of an agent of argocd-agent";
+            r.register("argocd_principal_agent_connections", help, self.connections.clone());
+        }
         let help = "Events from agents of argocd-agent";
         r.register("principal_events_received", help, self.received.clone());
         let help = "Events to agents of argocd-agent";
@@ -114,8 +116,8 @@ impl HubMetrics {
     }
 }
 
-/// All metrics as text. Lag is told in all and at most, and by agent only when asked for, so that
-/// ten thousand agents do not mean ten thousand series.
+/// All metrics as text. Lag is told in all and at most, and anything by agent only when asked for, so
+/// that ten thousand agents do not mean ten thousand series.
 pub(crate) async fn text(state: &State, by_agent: bool) -> String {
     let mut registry = Registry::default();
     state.handle.metrics().register(&mut registry);
@@ -145,8 +147,9 @@ pub(crate) async fn text(state: &State, by_agent: bool) -> String {
         }
         r.register("lag_records_by_agent", "Records that an agent lacks", family);
     }
-    if state.dialect.is_some() {
-        state.metrics.theirs.register(&mut registry, gauge(up));
+    if let Some(dialect) = &state.dialect {
+        let by_agent = by_agent || dialect.series_by_agent();
+        state.metrics.theirs.register(&mut registry, gauge(up), by_agent);
     }
     let mut out = String::new();
     // Writing to a string does not fail.

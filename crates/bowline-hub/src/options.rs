@@ -117,7 +117,7 @@ impl std::fmt::Debug for HubOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The store cannot be used.
-    #[error("opening the store")]
+    #[error("BL-0208: the hub's store cannot be opened")]
     Store(#[from] bowline_store::Error),
     /// The store has lost what it acknowledged.
     #[error("BL-0206: the hub has forgotten what it acknowledged")]

@@ -46,6 +46,8 @@ bowline_client::problems! {
     Forgot = "BL-0205", 503, "a peer proved that this node forgot something";
     StoreForgot = "BL-0206", 503, "the hub has forgotten what it acknowledged";
     StoreGone = "BL-0207", 503, "the store is gone and the hub's identity is there";
+    StoreUnusable = "BL-0208", 503, "the hub's store cannot be opened";
+    StoreFailed = "BL-0209", 503, "the hub's store takes no more writes";
     NoCertificate = "BL-0301", 401, "no usable certificate was shown";
     Revoked = "BL-0302", 403, "the certificate has been revoked";
     NotInRoster = "BL-0303", 403, "the agent is not in the roster";

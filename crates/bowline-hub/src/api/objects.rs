@@ -59,18 +59,22 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .on(Doc::get(ONE, "One object").gives("ObjectView", &view), get(read))
         .on(
             Doc::put(ONE, "Creates or replaces an object; `If-Match` and `If-None-Match: *` count")
+                .headers(&["If-Match", "If-None-Match"])
+                .creates()
                 .takes("Object", &object)
                 .gives("ObjectView", &view),
             put(replace),
         )
         .on(
             Doc::patch(ONE, "Changes an object by an RFC 7386 merge patch")
+                .headers(&["If-Match"])
                 .takes("MergePatch", &json!({"data": {"greeting": "hello"}}))
                 .gives("ObjectView", &view),
             patch(merge),
         )
         .on(
             Doc::delete(ONE, "Deletes an object; its agent's word ends it")
+                .headers(&["If-Match"])
                 .gives("Deleted", &json!(Deleted { gone: false, rev: 8 })),
             delete(remove),
         )

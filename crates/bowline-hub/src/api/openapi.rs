@@ -8,6 +8,7 @@ use bowline_client::api::{BASE, Problem};
 use serde_json::{Map, Value, json};
 
 use super::Routes;
+use crate::problem::Code;
 
 /// What a route is for.
 #[derive(Clone, Debug)]
@@ -16,11 +17,14 @@ pub(crate) struct Doc {
     pub(crate) path: &'static str,
     summary: &'static str,
     query: Vec<&'static str>,
+    headers: Vec<&'static str>,
     takes: Option<(&'static str, Value)>,
+    takes_media: &'static str,
     takes_bytes: bool,
     gives: Option<(&'static str, Value)>,
     media: &'static str,
     status: u16,
+    creates: bool,
     open: bool,
 }
 
@@ -31,11 +35,14 @@ impl Doc {
             path,
             summary,
             query: vec![],
+            headers: vec![],
             takes: None,
+            takes_media: "application/json",
             takes_bytes: false,
             gives: None,
             media: "application/json",
             status: 200,
+            creates: false,
             open: false,
         }
     }
@@ -52,8 +59,9 @@ impl Doc {
         Self::new("post", path, summary)
     }
 
+    /// By an RFC 7386 merge patch.
     pub(super) fn patch(path: &'static str, summary: &'static str) -> Self {
-        Self::new("patch", path, summary)
+        Self { takes_media: "application/merge-patch+json", ..Self::new("patch", path, summary) }
     }
 
     pub(super) fn delete(path: &'static str, summary: &'static str) -> Self {
@@ -63,6 +71,12 @@ impl Doc {
     /// With these parameters in the query.
     pub(super) fn query(mut self, names: &[&'static str]) -> Self {
         self.query = names.to_vec();
+        self
+    }
+
+    /// With these headers.
+    pub(super) fn headers(mut self, names: &[&'static str]) -> Self {
+        self.headers = names.to_vec();
         self
     }
 
@@ -96,6 +110,12 @@ impl Doc {
         self
     }
 
+    /// With 201 as well, and the same answer, if it was not there.
+    pub(super) fn creates(mut self) -> Self {
+        self.creates = true;
+        self
+    }
+
     /// For everybody, with no token.
     pub(super) fn open(mut self) -> Self {
         self.open = true;
@@ -119,12 +139,15 @@ impl Doc {
             "operationId": operation_id(self.method, self.path),
             "parameters": self.parameters(),
             "responses": {
-                self.status.to_string(): done,
+                self.status.to_string(): &done,
                 "default": problem,
             },
         });
+        if self.creates {
+            operation["responses"]["201"] = done;
+        }
         if let Some(content) = schema(&self.takes) {
-            operation["requestBody"] = json!({"content": {"application/json": content}});
+            operation["requestBody"] = json!({"content": {self.takes_media: content}});
         }
         if self.takes_bytes {
             operation["requestBody"] = json!({"content": {"application/octet-stream": {}}});
@@ -140,11 +163,10 @@ impl Doc {
             let name = s.trim_end_matches('}').trim_start_matches('*');
             json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}})
         });
-        let in_query = self
-            .query
-            .iter()
-            .map(|name| json!({"name": name, "in": "query", "schema": {"type": "string"}}));
-        in_path.chain(in_query).collect()
+        let optional = |name: &&'static str, place: &str| json!({"name": name, "in": place, "schema": {"type": "string"}});
+        let in_query = self.query.iter().map(|name| optional(name, "query"));
+        let in_header = self.headers.iter().map(|name| optional(name, "header"));
+        in_path.chain(in_query).chain(in_header).collect()
     }
 }
 
@@ -168,17 +190,10 @@ pub fn document() -> Value {
         let operation = doc.operation(&mut schemas);
         paths.entry(path).or_default().insert(doc.method.into(), operation);
     }
-    let problem = json!(Problem {
-        kind: "urn:bowline:error:BL-0131".into(),
-        title: "it is not as expected".into(),
-        status: 409,
-        detail: "it is at rev 7".into(),
-        code: "BL-0131".into(),
-        hint: Some("read it again, then write".into()),
-        instance: None,
-        rev: Some(7),
-        retry_after: Some(1),
-    });
+    let problem = Code::Conflict.because("it is at rev 7").rev(Some(7));
+    let mut problem = problem.hint("read it again, then write").0;
+    problem.retry_after = Some(1);
+    let problem = json!(problem);
     schemas.insert("Problem".into(), schema_of(&problem));
     let reference = json!({"$ref": "#/components/schemas/Problem"});
     json!({

@@ -33,6 +33,8 @@ pub struct DialectOptions {
     pub blocklist: Option<String>,
     /// What becomes of an agent that proves its name and is not in the roster.
     pub newcomers: Newcomers,
+    /// Whether `/metrics` has their connections by agent unasked, as argocd-agent's does.
+    pub series_by_agent: bool,
 }
 
 impl DialectOptions {
@@ -48,6 +50,7 @@ impl DialectOptions {
             certificate: CertificateRule::default(),
             blocklist: Some(BLOCKLIST.into()),
             newcomers: Newcomers::default(),
+            series_by_agent: false,
         }
     }
 }

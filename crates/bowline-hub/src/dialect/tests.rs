@@ -71,6 +71,22 @@ fn with_token(token: &str) -> Call {
 const MTLS: &str = "mtls:CN=([^,]+)";
 
 #[tokio::test(flavor = "multi_thread")]
+async fn series_by_agent_are_there_when_asked_for_or_as_a_drop_in() {
+    let name = "argocd_principal_agent_connections_total{agent_name=\"a1\"} 1";
+    let drop_in = DialectOptions { series_by_agent: true, ..DialectOptions::new(MTLS) };
+    for (dialect, unasked) in [(DialectOptions::new(MTLS), false), (drop_in, true)] {
+        let stage = Stage::new(dialect).await;
+        let state = stage.hub.state();
+        state.metrics.theirs.connected(&node("a1"));
+        let text = crate::metrics::text(state, false).await;
+        assert!(text.contains("argocd_principal_connected_agents 0"), "{text}");
+        assert_eq!(text.contains("agent_name="), unasked, "{text}");
+        let text = crate::metrics::text(state, true).await;
+        assert!(text.contains(name), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_token_counts_only_on_a_line_with_the_certificate_of_its_agent() {
     let stage = Stage::new(DialectOptions::new(MTLS)).await;
     let (desk, one, two) = (stage.desk(), stage.peer("a1"), stage.peer("a2"));

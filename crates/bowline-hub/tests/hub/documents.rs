@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bowline_hub::{Code, openapi};
+use bowline_hub::{Code, Hub, HubOptions, openapi};
 
 use crate::raw;
 use crate::stage::Stage;
@@ -28,6 +28,19 @@ fn every_code_has_its_page_and_every_page_its_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_cannot_be_opened_has_a_code() {
+    let dir = tempfile::tempdir().unwrap();
+    let why = |error: bowline_hub::Error| error.to_string();
+    std::fs::create_dir(dir.path().join("store")).unwrap();
+    std::fs::write(dir.path().join("store/bowline.db"), "no database, but long enough").unwrap();
+    let damaged = Hub::start(HubOptions::new(dir.path())).await.map_err(why).unwrap_err();
+    assert!(damaged.starts_with(Code::StoreUnusable.as_str()), "{damaged}");
+    let stage = Stage::new().await;
+    let locked = Hub::start(HubOptions::new(stage.dir.path())).await.map_err(why).unwrap_err();
+    assert!(locked.starts_with(Code::StoreUnusable.as_str()), "{locked}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_route_of_the_description_is_served() {
     let stage = Stage::new().await;
     let (status, text) = raw::call(&stage.hub, "none", "GET", "/openapi.json", b"").await;
@@ -48,4 +61,30 @@ async fn every_route_of_the_description_is_served() {
         }
     }
     assert!(routes >= 35, "{routes}");
+}
+
+#[test]
+fn the_description_tells_bodies_answers_and_headers_as_they_are() {
+    let document = openapi::document();
+    let one = "/api/v1/agents/{agent}/objects/{group}/{kind}/{namespace}/{name}";
+    let one = &document["paths"][one];
+    let patch = one["patch"]["requestBody"]["content"].as_object().unwrap();
+    assert_eq!(patch.keys().collect::<Vec<_>>(), ["application/merge-patch+json"]);
+    let answers = &one["put"]["responses"];
+    assert!(answers["200"].is_object());
+    assert_eq!(answers["200"], answers["201"]);
+    assert!(one["patch"]["responses"]["201"].is_null());
+    let headers = |method: &str| {
+        let parameters = one[method]["parameters"].as_array().unwrap().iter();
+        let headers = parameters.filter(|p| p["in"] == "header");
+        headers.map(|p| p["name"].as_str().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(headers("put"), ["If-Match", "If-None-Match"]);
+    assert_eq!(headers("patch"), ["If-Match"]);
+    assert_eq!(headers("delete"), ["If-Match"]);
+    let problem = &document["components"]["responses"]["Problem"]["content"];
+    let example = &problem["application/problem+json"]["example"];
+    assert_eq!(example["code"], Code::Conflict.as_str());
+    assert_eq!(example["status"], Code::Conflict.status());
+    assert_eq!(example["title"], Code::Conflict.title());
 }

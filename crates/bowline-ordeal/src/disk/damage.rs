@@ -150,7 +150,8 @@ async fn start(fleet: &mut Fleet, whose: Whose, path: &Path) -> Result<()> {
         let said = tail(&log, self::lines(&log).saturating_sub(lines));
         let short: String = said.chars().take(300).collect();
         say(format!("  refused: {short}"));
-        ensure!(said.contains("error:"), "it does not start and does not say why: {said}");
+        let coded = |line: &str| line.starts_with("error:") && line.contains("BL-");
+        ensure!(said.split(" | ").any(coded), "it does not start, or without a code: {said}");
         ensure!(said.contains("hint:"), "it does not start and does not say what to do: {said}");
         ensure!(std::fs::read(path)? == before, "a store that was refused was changed");
         return others_hold_all(fleet, whose).await.context("beside a role that refuses to start");

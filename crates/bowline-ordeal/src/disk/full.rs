@@ -157,18 +157,20 @@ async fn put(fleet: &Fleet, whose: Whose, key: &str, value: &str) -> Result<()> 
 
 /// A process that ended said why, and says so again while there is no room.
 fn ended_clearly(fleet: &mut Fleet, whose: Whose) -> Result<()> {
-    let log = match whose {
-        Whose::Hub => fleet.hub.log.clone(),
-        Whose::Agent => fleet.autonomous.log.clone(),
+    let (log, code) = match whose {
+        Whose::Hub => (fleet.hub.log.clone(), "BL-0209"),
+        Whose::Agent => (fleet.autonomous.log.clone(), "BL-1011"),
     };
     let said = tail(&log, 6);
     say(format!("  a full disk ends the process: {said}"));
     ensure!(said.contains("space"), "it ended without saying that there is no space: {said}");
+    ensure!(said.contains(code), "it ended without {code}: {said}");
     match restart(fleet, whose) {
         Ok(()) => say("  it starts again on the full disk"),
         Err(error) => {
             let said = format!("{error:#}");
             ensure!(said.contains("space"), "it does not start, and does not say why: {said}");
+            ensure!(said.contains("BL-"), "it does not start, and gives no code: {said}");
         }
     }
     Ok(())

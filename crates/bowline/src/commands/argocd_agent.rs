@@ -6,7 +6,7 @@ use bowline_agent::{
     ClientCertificate, Pem, PrincipalLine, PrincipalOptions, PrincipalRoots, PrincipalTransport,
     Versions,
 };
-use bowline_hub::Outside;
+use bowline_hub::{HubOptions, Outside};
 use bowline_identity::cert::host_names;
 use bowline_identity::pem;
 use clap::Args;
@@ -105,7 +105,7 @@ async fn serve_principal(kept: &Kept<config::Hub>, meaning: dropin::Principal) -
     let outside = outside_of(&meaning.faces, &material.texts);
     // Our own agents see the hub's own certificate: it is good for the same names.
     settings.san.extend(names(outside.as_ref()));
-    let started = hub::start(&settings, |options| options.outside = outside);
+    let started = hub::start(&settings, |options| as_upstream(options, outside));
     let hub = started.await.map_err(|failure| {
         let (metrics, health) =
             (("--metrics-port", settings.metrics), ("--healthz-port", settings.health));
@@ -132,6 +132,14 @@ async fn serve_principal(kept: &Kept<config::Hub>, meaning: dropin::Principal) -
 }
 
 /// What agents see and are checked by, from the texts in the order of the sources.
+/// What no setting says, as upstream's principal has it.
+fn as_upstream(options: &mut HubOptions, outside: Option<Outside>) {
+    options.outside = outside;
+    if let Some(dialect) = &mut options.dialect {
+        dialect.series_by_agent = true;
+    }
+}
+
 fn outside_of(faces: &Faces, texts: &[String]) -> Option<Outside> {
     let authorities = texts.first().cloned();
     match (faces, texts) {
@@ -215,4 +223,19 @@ fn line(line: &Line, texts: &[String]) -> (Vec<watch::Sender<String>>, Principal
         _ => PrincipalLine::Plaintext,
     };
     (senders, tls)
+}
+
+#[cfg(test)]
+mod tests {
+    use bowline_hub::DialectOptions;
+
+    use super::*;
+
+    #[test]
+    fn upstreams_series_by_agent_are_there_unasked() {
+        let mut options = HubOptions::new("unused");
+        options.dialect = Some(DialectOptions::new("mtls:CN=([^,]+)"));
+        as_upstream(&mut options, None);
+        assert!(options.dialect.is_some_and(|dialect| dialect.series_by_agent));
+    }
 }

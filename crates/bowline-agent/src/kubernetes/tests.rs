@@ -184,3 +184,26 @@ async fn an_operation_is_sent_once_however_often_its_object_is_looked_at() {
     assert!(stage.errands.try_recv().is_ok());
     assert!(stage.errands.try_recv().is_err(), "each that fails would be asked for again");
 }
+
+/// The control plane of this uid wants it, under this uid of its own.
+fn wanted_by(plane: Option<&str>, uid: &str) -> Desired {
+    let mut wanted = desired(uid);
+    let mark = plane.map(|plane| (argocd::PRINCIPAL_UID.to_owned(), plane.to_owned()));
+    wanted.object.metadata.annotations.extend(mark);
+    wanted
+}
+
+#[tokio::test]
+async fn what_another_control_plane_wants_is_written_over_the_copy() {
+    let stage = stage(Recreation::Ignore).await;
+    let over = |copy: (Option<&str>, &str), wanted: (Option<&str>, &str)| {
+        let copy = stage.copied("u1", &wanted_by(copy.0, copy.1));
+        stage.kube.is_written_over(&copy, Some(&wanted_by(wanted.0, wanted.1)))
+    };
+    assert!(over((Some("p1"), "s1"), (Some("p2"), "s2")), "the plane was built anew");
+    assert!(over((None, "s1"), (Some("p1"), "s2")), "nobody knows where the copy is from");
+    assert!(!over((Some("p1"), "s1"), (Some("p1"), "s2")), "its source was made anew");
+    assert!(!over((Some("p1"), "s1"), (None, "s2")), "the plane has no name");
+    assert!(!over((None, "s1"), (None, "s2")));
+    assert!(!over((Some("p1"), "s1"), (Some("p2"), "s1")), "it is the same object");
+}

@@ -249,7 +249,7 @@ impl Kubernetes {
             self.sink.gone(key);
             return Ok(());
         };
-        let (owner, wanted) = self.sink.wanted_uid(key);
+        let (owner, wanted) = self.sink.wanted(key);
         if owner == Owner::Hub && self.is_written_over(&there, wanted.as_deref()) {
             self.tell(key);
             return Ok(());

@@ -1,0 +1,61 @@
+//! Whether what is wanted and what is there are the same object: control planes that are built anew,
+//! policies, and operations that are meant for another.
+
+use serde_json::{Value, json};
+
+use crate::cluster::app;
+use crate::scene::Scene;
+
+const SOURCE_UID: &str = "argocd.argoproj.io/source-uid";
+const PRINCIPAL_UID: &str = "argocd.argoproj.io/principal-uid";
+
+/// What Argo CD would finalize: were the copy deleted, it would not be gone by itself.
+fn finalized(namespace: &str, name: &str) -> Value {
+    let mut app = app(namespace, name, &json!({}));
+    app["metadata"]["finalizers"] = json!(["resources-finalizer.argocd.argoproj.io"]);
+    app
+}
+
+/// Waits until the copy of an Application is of this source.
+fn copy_of(scene: &Scene, name: &str, source: &Value) -> Value {
+    let of_it = |o: &Value| o["metadata"]["annotations"][SOURCE_UID] == source["metadata"]["uid"];
+    scene.site_shows(&scene.here(name), "of the new source", of_it)
+}
+
+#[test]
+fn a_control_plane_that_was_built_anew_finds_its_copies_and_deletes_none() {
+    let mut scene = Scene::managed();
+    let names = ["a", "b", "c"];
+    let first = names.map(|name| {
+        scene.plane.create(&finalized(&scene.name, name));
+        scene.site_shows(&scene.here(name), "it is there", |o| !o.is_null())
+    });
+    scene.stage.kill_hub();
+    let rebuilt = scene.another_plane();
+    for name in names {
+        rebuilt.create(&finalized(&scene.name, name));
+    }
+    scene.stage.start_hub();
+    for (name, before) in names.iter().zip(first) {
+        let source = rebuilt.get(&scene.there(name)).unwrap();
+        let copy = copy_of(&scene, name, &source);
+        assert_eq!(copy["metadata"]["uid"], before["metadata"]["uid"], "written over");
+        assert!(copy["metadata"]["deletionTimestamp"].is_null());
+        let plane = |o: &Value| o["metadata"]["annotations"][PRINCIPAL_UID].clone();
+        assert!(plane(&copy).is_string() && plane(&copy) != plane(&before));
+    }
+}
+
+#[test]
+fn a_copy_that_does_not_say_which_control_plane_it_is_from_is_written_over() {
+    let scene = Scene::managed();
+    let mut old = finalized(&scene.home, "web");
+    old["metadata"]["annotations"] = json!({SOURCE_UID: "of-an-earlier-time"});
+    scene.site.create(&old);
+    let before = scene.site.get(&scene.here("web")).unwrap();
+    scene.plane.create(&finalized(&scene.name, "web"));
+    let source = scene.plane.get(&scene.there("web")).unwrap();
+    let copy = copy_of(&scene, "web", &source);
+    assert_eq!(copy["metadata"]["uid"], before["metadata"]["uid"], "written over");
+    assert!(copy["metadata"]["annotations"][PRINCIPAL_UID].is_string());
+}

@@ -207,3 +207,23 @@ async fn what_another_control_plane_wants_is_written_over_the_copy() {
     assert!(!over((None, "s1"), (None, "s2")));
     assert!(!over((Some("p1"), "s1"), (Some("p2"), "s1")), "it is the same object");
 }
+
+#[tokio::test]
+async fn what_is_wanted_says_first_what_becomes_of_a_copy_of_another_source() {
+    let stage = stage(Recreation::Ignore).await;
+    let with = |uid: &str, policy: &str| {
+        let mut desired = desired(uid);
+        let policy = Some(policy).filter(|policy| !policy.is_empty());
+        let mark = policy.map(|policy| (argocd::MISMATCH_POLICY.to_owned(), policy.to_owned()));
+        desired.object.metadata.annotations.extend(mark);
+        desired
+    };
+    let over = |copy: &str, wanted: &str| {
+        let copy = stage.copied("u1", &with("s1", copy));
+        stage.kube.is_written_over(&copy, Some(&with("s2", wanted)))
+    };
+    assert!(over("", "upsert") && over("recreate", "upsert"));
+    assert!(!over("upsert", "recreate"));
+    assert!(over("upsert", "") && over("upsert", "whatever"));
+    assert!(!over("", "") && !over("recreate", "") && !over("", "whatever"));
+}

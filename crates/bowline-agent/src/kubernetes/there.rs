@@ -111,15 +111,25 @@ impl Kubernetes {
     /// be made that as it stands.
     pub(super) fn is_written_over(&self, object: &Object, wanted: Option<&Desired>) -> bool {
         let (Some(source), Some(wanted)) = (source_uid(object), wanted) else { return false };
-        let policy = object.metadata.annotations.get(argocd::MISMATCH_POLICY).map(String::as_str);
-        let upsert = match policy {
-            Some(policy) => policy == "upsert",
-            None => self.options.mismatch == Mismatch::Upsert,
-        };
         source != wanted.uid
-            && (upsert
-                || is_itself(object, &wanted.uid)
-                || is_from_another_plane(object, &wanted.object))
+            && (is_itself(object, &wanted.uid)
+                || is_from_another_plane(object, &wanted.object)
+                || self.mismatch_of(object, &wanted.object) == Mismatch::Upsert)
+    }
+
+    /// Whoever wants the new object has the first word, the copy's former source the second.
+    fn mismatch_of(&self, copy: &Object, wanted: &Object) -> Mismatch {
+        let said = [wanted, copy].into_iter().find_map(mismatch_policy);
+        said.unwrap_or(self.options.mismatch)
+    }
+}
+
+/// What an object says of itself; a word that nobody knows says nothing.
+fn mismatch_policy(object: &Object) -> Option<Mismatch> {
+    match object.metadata.annotations.get(argocd::MISMATCH_POLICY)?.as_str() {
+        "recreate" => Some(Mismatch::Recreate),
+        "upsert" => Some(Mismatch::Upsert),
+        _ => None,
     }
 }
 

@@ -7,6 +7,7 @@ use crate::cluster::app;
 use crate::scene::Scene;
 
 const SOURCE_UID: &str = "argocd.argoproj.io/source-uid";
+const MISMATCH_POLICY: &str = "argocd.argoproj.io/source-uid-mismatch-policy";
 const PRINCIPAL_UID: &str = "argocd.argoproj.io/principal-uid";
 
 /// What Argo CD would finalize: were the copy deleted, it would not be gone by itself.
@@ -58,4 +59,34 @@ fn a_copy_that_does_not_say_which_control_plane_it_is_from_is_written_over() {
     let copy = copy_of(&scene, "web", &source);
     assert_eq!(copy["metadata"]["uid"], before["metadata"]["uid"], "written over");
     assert!(copy["metadata"]["annotations"][PRINCIPAL_UID].is_string());
+}
+
+#[test]
+fn what_becomes_of_a_mismatch_is_said_by_the_new_object_before_the_copy() {
+    let scene = Scene::managed();
+    let wanted = |name: &str, policy: Option<&str>| {
+        let mut wanted = app(&scene.name, name, &json!({}));
+        let policy = policy.map(|policy| json!({MISMATCH_POLICY: policy}));
+        wanted["metadata"]["annotations"] = policy.unwrap_or(json!({}));
+        wanted
+    };
+    let names = ["kept", "replaced"];
+    let said = [(None, Some("upsert")), (Some("upsert"), Some("recreate"))];
+    let first = [0, 1].map(|n| {
+        scene.plane.create(&wanted(names[n], said[n].0));
+        let copy = scene.site_shows(&scene.here(names[n]), "it is there", |o| !o.is_null());
+        copy["metadata"]["uid"].clone()
+    });
+    scene.agent.line.cut();
+    for n in [0, 1] {
+        scene.plane.delete(&scene.there(names[n]));
+        scene.plane.create(&wanted(names[n], said[n].1));
+    }
+    scene.agent.line.heal();
+    let second = names.map(|name| {
+        let source = scene.plane.get(&scene.there(name)).unwrap();
+        copy_of(&scene, name, &source)["metadata"]["uid"].clone()
+    });
+    assert_eq!(first[0], second[0], "written over");
+    assert_ne!(first[1], second[1], "made anew");
 }

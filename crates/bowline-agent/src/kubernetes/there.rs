@@ -22,6 +22,11 @@ pub(super) fn is_somebody_elses(object: &Object, uid: &str) -> bool {
     source_uid(object).is_none() && !is_itself(object, uid)
 }
 
+/// Whether it is one of Argo CD's Applications.
+pub(super) fn is_application(object: &Object) -> bool {
+    object.group() == argocd::GROUP && object.kind == "Application"
+}
+
 /// Whether its deletion has begun.
 pub(super) fn is_going(object: &Object) -> bool {
     object.metadata.deletion_timestamp.is_some()

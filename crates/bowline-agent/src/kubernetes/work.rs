@@ -8,7 +8,7 @@ use bowline_resources::{Desired, Hold, Object, ObjectKey, Owner, argocd, extras,
 use bowline_types::Rev;
 use futures_util::StreamExt;
 
-use super::there::{is_going, is_somebody_elses, source_uid};
+use super::there::{is_application, is_going, is_somebody_elses, source_uid};
 use super::{Adoption, Applied, Kubernetes, Recreation, Trouble};
 use crate::applier::{BoxFuture, Task};
 use crate::clock::{after, wall};
@@ -231,7 +231,12 @@ impl Kubernetes {
         }
     }
 
-    fn adoption_of(&self, desired: &Desired) -> Adoption {
+    /// Applications only: whoever installs Argo CD leaves a project and lists of keys behind, which
+    /// deploy nothing and would keep the control plane's out for good.
+    pub(super) fn adoption_of(&self, desired: &Desired) -> Adoption {
+        if !is_application(&desired.object) {
+            return Adoption::Always;
+        }
         match desired.object.metadata.annotations.get(argocd::ADOPTION_POLICY).map(String::as_str) {
             Some("always") => Adoption::Always,
             Some("never") => Adoption::Never,

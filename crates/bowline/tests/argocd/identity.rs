@@ -90,3 +90,31 @@ fn what_becomes_of_a_mismatch_is_said_by_the_new_object_before_the_copy() {
     assert_eq!(first[0], second[0], "written over");
     assert_ne!(first[1], second[1], "made anew");
 }
+
+#[test]
+fn a_project_that_is_there_already_is_taken_over_where_applications_are_left_alone() {
+    let settings = json!({"kubernetes": {"adoption": "never"}});
+    let scene = Scene::with_settings("managed", &json!({}), &settings);
+    let project = |namespace: &str, spec: &Value| {
+        json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "spec": spec,
+            "metadata": {"name": "default", "namespace": namespace},
+        })
+    };
+    scene.site.create(&project(&scene.home, &json!({"description": "installed"})));
+    let local = json!({"source": {"repoURL": "https://example.com/repo.git", "path": "local"}});
+    scene.site.create(&app(&scene.home, "web", &local));
+    let spec = json!({
+        "description": "wanted", "sourceNamespaces": [scene.name],
+        "destinations": [{"server": "*", "namespace": "*"}],
+    });
+    scene.plane.create(&project(&scene.argocd, &spec));
+    scene.plane.create(&app(&scene.name, "web", &json!({})));
+    let place = format!("appproject/{}/default", scene.home);
+    scene.site_shows(&place, "taken over", |o| o["spec"]["description"] == "wanted");
+    scene.plane_shows(&scene.there("web"), "the control plane is told", |o| {
+        o["status"]["conditions"][0]["type"] == "AgentError"
+    });
+    let left = scene.site.get(&scene.here("web")).unwrap();
+    assert_eq!(left["spec"]["source"]["path"], "local");
+}

@@ -17,6 +17,11 @@ fn is_itself(object: &Object, source: &str) -> bool {
     object.metadata.uid.as_deref() == Some(source)
 }
 
+/// Whether it is a copy of the source of this uid, or that very object.
+pub(super) fn is_made_from(object: &Object, uid: &str) -> bool {
+    source_uid(object) == Some(uid) || is_itself(object, uid)
+}
+
 /// Whether it is neither a copy of ours nor the very object of this uid.
 pub(super) fn is_somebody_elses(object: &Object, uid: &str) -> bool {
     source_uid(object).is_none() && !is_itself(object, uid)

@@ -226,8 +226,7 @@ fn what_a_replica_of_a_go_principal_has_is_known_by_the_uid_of_its_first_source(
     replica["spec"]["source"]["path"] = "new".into();
     control.plane.create(&replica);
     control.principal.start();
-    let again =
-        control.shows(&agent.site, &here, "new", |o| o["spec"]["source"]["path"] == "new");
+    let again = control.shows(&agent.site, &here, "new", |o| o["spec"]["source"]["path"] == "new");
     assert_eq!(again["metadata"]["uid"], copy["metadata"]["uid"], "it is the same object");
     control.plane.delete(&there);
     control.shows(&agent.site, &here, "gone", Value::is_null);

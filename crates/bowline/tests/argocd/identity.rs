@@ -118,3 +118,31 @@ fn a_project_that_is_there_already_is_taken_over_where_applications_are_left_alo
     let left = scene.site.get(&scene.here("web")).unwrap();
     assert_eq!(left["spec"]["source"]["path"], "local");
 }
+
+#[test]
+fn a_sync_is_refused_while_the_one_before_is_being_ended() {
+    let scene = Scene::managed();
+    scene.plane.create(&app(&scene.name, "web", &json!({})));
+    let (here, there) = (scene.here("web"), scene.there("web"));
+    scene.site_shows(&here, "it is there", |o| !o.is_null());
+    let phase = |phase: &str| {
+        json!({"status": {"operationState": {
+            "phase": phase, "startedAt": "2026-01-01T00:00:00Z", "operation": {"sync": {}},
+        }}})
+    };
+    let shows = |o: &Value, phase: &str| o["status"]["operationState"]["phase"] == phase;
+    scene.site.patch(&here, &phase("Terminating"));
+    scene.plane_shows(&there, "it is being ended", |o| shows(o, "Terminating"));
+    let sync = ["sync", "Application/web", "--agent", &scene.name, "-n", &scene.name];
+    let refused = scene.stage.run(&sync);
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && why.contains("an operation is running"), "{why}");
+    scene.plane.patch(&there, &json!({"operation": {"sync": {"revision": "v2"}}}));
+    scene.plane_shows(&there, "answered", |o| o["operation"].is_null());
+    let copy = scene.site.get(&here).unwrap();
+    assert!(copy["operation"].is_null() && shows(&copy, "Terminating"), "{copy}");
+    scene.site.patch(&here, &phase("Failed"));
+    scene.plane_shows(&there, "it has ended", |o| shows(o, "Failed"));
+    scene.plane.patch(&there, &json!({"operation": {"sync": {"revision": "v3"}}}));
+    scene.site_shows(&here, "the next", |o| o["operation"]["sync"]["revision"] == "v3");
+}

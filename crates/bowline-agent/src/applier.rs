@@ -101,11 +101,11 @@ impl Sink {
         self.0.state().owner_of(key)
     }
 
-    /// Whose word counts for an object, and the uid under which that owner wants it, if it does.
-    pub fn wanted_uid(&self, key: &ObjectKey) -> (Owner, Option<String>) {
+    /// Whose word counts for an object, and what that owner wants, if it does.
+    pub fn wanted(&self, key: &ObjectKey) -> (Owner, Option<Arc<Desired>>) {
         let state = self.0.state();
         let wanted = state.wanted(key).filter(|w| !w.desired.deleting);
-        (state.owner_of(key), wanted.map(|w| w.desired.uid.clone()))
+        (state.owner_of(key), wanted.map(|w| w.desired.clone()))
     }
 
     /// Something about it may have changed that is to be reported.

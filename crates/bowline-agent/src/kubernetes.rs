@@ -48,7 +48,7 @@ pub struct KubernetesOptions {
     pub labels: LabelSelector,
     /// The kinds it has to do with.
     pub kinds: Vec<Watched>,
-    /// What becomes of objects that are there already and were made by nobody we know.
+    /// What becomes of Applications that are there already and were made by nobody we know.
     pub adoption: Adoption,
     /// What becomes of objects that were made from another source of the same name.
     pub mismatch: Mismatch,
@@ -71,7 +71,8 @@ pub struct Watched {
     pub shown: bool,
 }
 
-/// What becomes of objects that are there already and were made by nobody we know.
+/// What becomes of Applications that are there already and were made by nobody we know. Other objects
+/// are always taken over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Adoption {
     /// They are taken over.

@@ -116,7 +116,7 @@ pub fn resource_id(name: &str, uid: &str) -> String {
 
 /// The uid by which both ends know the object: that of its source.
 pub fn source_uid(object: &Object) -> &str {
-    let noted = object.metadata.annotations.get(SOURCE_UID);
+    let noted = object.metadata.annotations.get(SOURCE_UID).filter(|uid| !uid.is_empty());
     noted.or(object.metadata.uid.as_ref()).map_or("", String::as_str)
 }
 
@@ -151,6 +151,8 @@ mod tests {
         assert_eq!((source_uid(&object), version_of(&object)), ("own", "9"));
         object.metadata.annotations.insert(SOURCE_UID.into(), "theirs".into());
         assert_eq!(source_uid(&object), "theirs");
+        object.metadata.annotations.insert(SOURCE_UID.into(), String::new());
+        assert_eq!(source_uid(&object), "own");
         assert_eq!(Place::of(Resource::Repository, &object).subject(), "argocd/r");
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::Kubernetes;
 use super::operate::follow;
-use super::there::is_somebody_elses;
+use super::there::{is_application, is_somebody_elses};
 use super::work::WAITS;
 use crate::clock::after;
 
@@ -90,7 +90,7 @@ impl Kubernetes {
 /// The health that an object's own status tells.
 fn health(object: &Object) -> Health {
     let status = object.status.as_ref().unwrap_or(&Value::Null);
-    if object.group() == argocd::GROUP && object.kind == "Application" {
+    if is_application(object) {
         return argocd::app::health(status);
     }
     let conditions = status.get("conditions").and_then(Value::as_array);

@@ -19,7 +19,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::Kubernetes;
+use super::there::{is_going, is_made_from, is_somebody_elses};
+use super::{Adoption, Kubernetes};
 
 /// How long to wait after the cluster did not take an operation.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -56,12 +57,13 @@ impl Kubernetes {
         let there = self.known.lock().there.get(&key).cloned();
         // Not made yet, or not heard of since this agent was started.
         let there = there.ok_or_else(|| format!("{NOT_YET}the object is not on the cluster"))?;
-        if desired.deleting || super::there::is_going(&there) {
+        if desired.deleting || is_going(&there) {
             return Err("the object is being deleted".into());
         }
         if key.group != argocd::GROUP || key.kind != "Application" {
             return Err("only Applications have operations on this cluster".into());
         }
+        self.check_source(desired, &there)?;
         let asked = look.observed.operation.as_ref();
         // It may have been taken on before the last one that was.
         let begun = is_begun(&OperationState::begin(request, now), &there);
@@ -84,6 +86,17 @@ impl Kubernetes {
         look.observed.operation = Some(OperationState::begin(request, now));
         look.observed.reported = now;
         Ok(look)
+    }
+
+    /// Refuses to operate on what is not, or not yet, the object that is meant.
+    fn check_source(&self, desired: &Desired, there: &Object) -> Result<(), String> {
+        if is_made_from(there, &desired.uid) {
+            return Ok(());
+        }
+        if is_somebody_elses(there, &desired.uid) && self.adoption_of(desired) == Adoption::Never {
+            return Err("the object of this name on the cluster is somebody else's".into());
+        }
+        Err(format!("{NOT_YET}the former object of this name is still on the cluster"))
     }
 
     /// Does what was taken on and has not been begun; safe to ask for again.

@@ -210,3 +210,105 @@ async fn an_operation_is_sent_once_however_often_its_object_is_looked_at() {
     assert!(stage.errands.try_recv().is_ok());
     assert!(stage.errands.try_recv().is_err(), "each that fails would be asked for again");
 }
+
+/// The control plane of this uid wants it, under this uid of its own.
+fn wanted_by(plane: Option<&str>, uid: &str) -> Desired {
+    let mut wanted = desired(uid);
+    let mark = plane.map(|plane| (argocd::PRINCIPAL_UID.to_owned(), plane.to_owned()));
+    wanted.object.metadata.annotations.extend(mark);
+    wanted
+}
+
+#[tokio::test]
+async fn what_another_control_plane_wants_is_written_over_the_copy() {
+    let stage = stage(Recreation::Ignore).await;
+    let over = |copy: (Option<&str>, &str), wanted: (Option<&str>, &str)| {
+        let copy = stage.copied("u1", &wanted_by(copy.0, copy.1));
+        stage.kube.is_written_over(&copy, Some(&wanted_by(wanted.0, wanted.1)))
+    };
+    assert!(over((Some("p1"), "s1"), (Some("p2"), "s2")), "the plane was built anew");
+    assert!(over((None, "s1"), (Some("p1"), "s2")), "nobody knows where the copy is from");
+    assert!(!over((Some("p1"), "s1"), (Some("p1"), "s2")), "its source was made anew");
+    assert!(!over((Some("p1"), "s1"), (None, "s2")), "the plane has no name");
+    assert!(!over((None, "s1"), (None, "s2")));
+    assert!(!over((Some("p1"), "s1"), (Some("p2"), "s1")), "it is the same object");
+}
+
+#[tokio::test]
+async fn what_is_wanted_says_first_what_becomes_of_a_copy_of_another_source() {
+    let stage = stage(Recreation::Ignore).await;
+    let with = |uid: &str, policy: &str| {
+        let mut desired = desired(uid);
+        let policy = Some(policy).filter(|policy| !policy.is_empty());
+        let mark = policy.map(|policy| (argocd::MISMATCH_POLICY.to_owned(), policy.to_owned()));
+        desired.object.metadata.annotations.extend(mark);
+        desired
+    };
+    let over = |copy: &str, wanted: &str| {
+        let copy = stage.copied("u1", &with("s1", copy));
+        stage.kube.is_written_over(&copy, Some(&with("s2", wanted)))
+    };
+    assert!(over("", "upsert") && over("recreate", "upsert"));
+    assert!(!over("upsert", "recreate"));
+    assert!(over("upsert", "") && over("upsert", "whatever"));
+    assert!(!over("", "") && !over("recreate", "") && !over("", "whatever"));
+}
+
+impl Stage {
+    /// What becomes of a sync of `wanted` that is meant for the object of this uid.
+    fn synced(&self, wanted: &Desired, uid: Option<&str>) -> Result<Look, String> {
+        let request = OperationRequest {
+            id: "o2".into(),
+            key: self.key(),
+            uid: uid.map(str::to_owned),
+            operation: Operation::Sync,
+            by: "control plane".into(),
+            argument: Value::Null,
+        };
+        self.kube.take_on(wanted, 1, None, &request, wall())
+    }
+}
+
+#[tokio::test]
+async fn a_sync_is_for_the_object_that_it_is_meant_for_and_no_other() {
+    let stage = stage(Recreation::Ignore).await;
+    let wanted = desired("s1");
+    stage.copied("u1", &wanted);
+    assert!(stage.synced(&wanted, Some("s1")).is_ok() && stage.synced(&wanted, None).is_ok());
+    let why = stage.synced(&wanted, Some("s2")).unwrap_err();
+    assert_eq!(why, "the object was deleted and made anew since");
+    // What is there is still the copy of the one before.
+    let why = stage.synced(&desired("s2"), Some("s2")).unwrap_err();
+    assert!(why.starts_with(bowline_resources::NOT_YET), "{why}");
+    assert!(stage.synced(&desired("u1"), None).is_ok(), "the cluster's own object");
+}
+
+#[tokio::test]
+async fn somebody_elses_application_is_not_synced() {
+    let stage = stage(Recreation::Ignore).await;
+    let mut wanted = desired("s1");
+    let mut theirs = stage.copied("u1", &wanted);
+    theirs.metadata.annotations.clear();
+    theirs.metadata.rest.insert("resourceVersion".into(), Value::from("8"));
+    stage.kube.note(&stage.key(), theirs);
+    let why = stage.synced(&wanted, None).unwrap_err();
+    assert!(why.starts_with(bowline_resources::NOT_YET), "about to be taken over: {why}");
+    wanted.object.metadata.annotations.insert(argocd::ADOPTION_POLICY.into(), "never".into());
+    let why = stage.synced(&wanted, None).unwrap_err();
+    assert_eq!(why, "the object of this name on the cluster is somebody else's");
+}
+
+#[tokio::test]
+async fn a_sync_is_refused_until_the_one_before_has_ended() {
+    let stage = stage(Recreation::Ignore).await;
+    let wanted = desired("s1");
+    let mut copy = stage.copied("u1", &wanted);
+    let phases = [("Running", false), ("Terminating", false), ("Failed", true)];
+    for (version, (phase, may)) in (8..).zip(phases) {
+        copy.status = Some(json!({"operationState": {"phase": phase}}));
+        let version = Value::from(version.to_string());
+        copy.metadata.rest.insert("resourceVersion".into(), version);
+        stage.kube.note(&stage.key(), copy.clone());
+        assert_eq!(stage.synced(&wanted, None).is_ok(), may, "{phase}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bowline_resources::{Hold, Live, Object, ObjectKey, Of, Owner, argocd, is_settled};
+use bowline_resources::{Desired, Hold, Live, Object, ObjectKey, Of, Owner, argocd, is_settled};
 
 use super::{Known, Kubernetes, Mismatch};
 use crate::applier::Held;
@@ -17,9 +17,19 @@ fn is_itself(object: &Object, source: &str) -> bool {
     object.metadata.uid.as_deref() == Some(source)
 }
 
+/// Whether it is a copy of the source of this uid, or that very object.
+pub(super) fn is_made_from(object: &Object, uid: &str) -> bool {
+    source_uid(object) == Some(uid) || is_itself(object, uid)
+}
+
 /// Whether it is neither a copy of ours nor the very object of this uid.
 pub(super) fn is_somebody_elses(object: &Object, uid: &str) -> bool {
     source_uid(object).is_none() && !is_itself(object, uid)
+}
+
+/// Whether it is one of Argo CD's Applications.
+pub(super) fn is_application(object: &Object) -> bool {
+    object.group() == argocd::GROUP && object.kind == "Application"
 }
 
 /// Whether its deletion has begun.
@@ -52,7 +62,7 @@ impl Kubernetes {
     /// Tells the reconciler what is there under a key, and has it look.
     pub(super) fn tell(&self, key: &ObjectKey) {
         let telling = self.telling.lock();
-        let (owner, wanted) = self.sink.wanted_uid(key);
+        let (owner, wanted) = self.sink.wanted(key);
         let held = self.held(&self.known.lock(), key, owner, wanted.as_deref());
         match held {
             Some(held) => self.sink.put(held),
@@ -76,14 +86,17 @@ impl Kubernetes {
         known: &Known,
         key: &ObjectKey,
         owner: Owner,
-        wanted: Option<&str>,
+        wanted: Option<&Desired>,
     ) -> Option<Held> {
         let object = known.there.get(key)?;
         let applied = known.applied.get(key).filter(|a| a.from == owner);
         // What the agent's cluster itself owns is there on its own word; before that word is on the
         // shelf it would look like something that nobody wants.
         let uid = match owner {
-            Owner::Agent => object.metadata.uid.clone().filter(|uid| wanted == Some(uid))?,
+            Owner::Agent => {
+                let own = |uid: &String| wanted.is_some_and(|wanted| wanted.uid == *uid);
+                object.metadata.uid.clone().filter(own)?
+            }
             Owner::Hub => self.made_from(object, wanted)?,
         };
         let of_this = applied.filter(|a| a.desired.uid == uid);
@@ -99,20 +112,41 @@ impl Kubernetes {
     }
 
     /// The uid of the source of an object that is ours; none if it is not, or is to be taken over.
-    fn made_from(&self, object: &Object, wanted: Option<&str>) -> Option<String> {
+    fn made_from(&self, object: &Object, wanted: Option<&Desired>) -> Option<String> {
         let source = source_uid(object)?;
         (!self.is_written_over(object, wanted)).then(|| source.to_owned())
     }
 
     /// Whether an object was made from another source of its name than the one that is wanted, and is to
     /// be made that as it stands.
-    pub(super) fn is_written_over(&self, object: &Object, wanted: Option<&str>) -> bool {
+    pub(super) fn is_written_over(&self, object: &Object, wanted: Option<&Desired>) -> bool {
         let (Some(source), Some(wanted)) = (source_uid(object), wanted) else { return false };
-        let policy = object.metadata.annotations.get(argocd::MISMATCH_POLICY).map(String::as_str);
-        let upsert = match policy {
-            Some(policy) => policy == "upsert",
-            None => self.options.mismatch == Mismatch::Upsert,
-        };
-        source != wanted && (upsert || is_itself(object, wanted))
+        source != wanted.uid
+            && (is_itself(object, &wanted.uid)
+                || is_from_another_plane(object, &wanted.object)
+                || self.mismatch_of(object, &wanted.object) == Mismatch::Upsert)
     }
+
+    /// Whoever wants the new object has the first word, the copy's former source the second.
+    fn mismatch_of(&self, copy: &Object, wanted: &Object) -> Mismatch {
+        let said = [wanted, copy].into_iter().find_map(mismatch_policy);
+        said.unwrap_or(self.options.mismatch)
+    }
+}
+
+/// What an object says of itself; a word that nobody knows says nothing.
+fn mismatch_policy(object: &Object) -> Option<Mismatch> {
+    match object.metadata.annotations.get(argocd::MISMATCH_POLICY)?.as_str() {
+        "recreate" => Some(Mismatch::Recreate),
+        "upsert" => Some(Mismatch::Upsert),
+        _ => None,
+    }
+}
+
+/// Whether another control plane wants an object than the one that its copy is from. One that was built
+/// anew has the same objects under other uids: nobody deleted them. Of a copy that does not say
+/// where it is from that cannot be told, and what it deployed is worth more than certainty.
+fn is_from_another_plane(copy: &Object, wanted: &Object) -> bool {
+    let plane = |object: &Object| object.metadata.annotations.get(argocd::PRINCIPAL_UID).cloned();
+    plane(wanted).is_some_and(|uid| plane(copy).as_ref() != Some(&uid))
 }

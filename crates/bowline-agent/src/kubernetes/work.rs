@@ -9,7 +9,7 @@ use bowline_resources::{Desired, Hold, Object, ObjectKey, Owner, argocd, extras,
 use bowline_types::Rev;
 use futures_util::StreamExt;
 
-use super::there::{is_going, is_somebody_elses, source_uid};
+use super::there::{is_application, is_going, is_somebody_elses, source_uid};
 use super::{Adoption, Applied, Kubernetes, Recreation, Trouble};
 use crate::applier::{BoxFuture, Task};
 use crate::clock::{after, wall};
@@ -241,7 +241,12 @@ impl Kubernetes {
         }
     }
 
-    fn adoption_of(&self, desired: &Desired) -> Adoption {
+    /// Applications only: whoever installs Argo CD leaves a project and lists of keys behind, which
+    /// deploy nothing and would keep the control plane's out for good.
+    pub(super) fn adoption_of(&self, desired: &Desired) -> Adoption {
+        if !is_application(&desired.object) {
+            return Adoption::Always;
+        }
         match desired.object.metadata.annotations.get(argocd::ADOPTION_POLICY).map(String::as_str) {
             Some("always") => Adoption::Always,
             Some("never") => Adoption::Never,
@@ -259,7 +264,7 @@ impl Kubernetes {
             self.sink.gone(key);
             return Ok(());
         };
-        let (owner, wanted) = self.sink.wanted_uid(key);
+        let (owner, wanted) = self.sink.wanted(key);
         if owner == Owner::Hub && self.is_written_over(&there, wanted.as_deref()) {
             self.tell(key);
             return Ok(());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bowline_argocd::{Action, Event, Failure, Outcome, Resource, source_uid, version_of};
 use bowline_drive::{Error, Handle};
-use bowline_resources::argocd::{NAMESPACE_REMAPPED, PRINCIPAL_UID, REFRESH};
+use bowline_resources::argocd::{NAMESPACE_REMAPPED, PRINCIPAL_UID, REFRESH, SOURCE_UID};
 use bowline_resources::{Desired, Mode, Object, ObjectKey, Operation, OperationRequest};
 use bowline_sync::WriteError;
 use bowline_types::{Item, Verdict};
@@ -77,7 +77,9 @@ impl Desk {
         object: &Object,
         event: &Event,
     ) -> Outcome {
-        let Some(mut desired) = as_wanted(key, object, event.principal_uid.as_deref()) else {
+        let known = self.known_uid(key);
+        let principal = event.principal_uid.as_deref();
+        let Some(mut desired) = as_wanted(key, object, principal, known) else {
             warn!(%key, "the principal names no uid of what it wants");
             return Outcome::Refused;
         };
@@ -100,8 +102,15 @@ impl Desk {
         }
     }
 
+    /// The uid of the source of what is wanted or there under a key.
+    fn known_uid(&self, key: &ObjectKey) -> Option<String> {
+        let state = self.world.state();
+        let wanted = state.hub.get(key).map(|wanted| wanted.desired.uid.clone());
+        wanted.or_else(|| state.live.get(key).map(|held| held.live.of.uid.clone()))
+    }
+
     async fn unwanted(&self, key: &ObjectKey, object: &Object) -> Outcome {
-        let uid = object.metadata.uid.clone().unwrap_or_default();
+        let uid = source_uid(object);
         let (had, deleting) = {
             let state = self.world.state();
             let wanted = state.hub.get(key).map(|w| (w.desired.uid.clone(), w.desired.deleting));
@@ -216,9 +225,16 @@ impl Desk {
     }
 }
 
-/// An object of the principal as it wants it here, spelled as on the shelf.
-fn as_wanted(key: &ObjectKey, object: &Object, principal: Option<&str>) -> Option<Desired> {
-    let uid = object.metadata.uid.clone().filter(|uid| !uid.is_empty())?;
+/// An object of the principal as it wants it here, spelled as on the shelf. One without a uid is the one
+/// that is `known`: somebody wiped its annotations, which makes no other of it.
+fn as_wanted(
+    key: &ObjectKey,
+    object: &Object,
+    principal: Option<&str>,
+    known: Option<String>,
+) -> Option<Desired> {
+    let said = Some(source_uid(object).to_owned()).filter(|uid| !uid.is_empty());
+    let uid = said.or(known)?;
     let mut wanted = object.intended();
     let meta = &mut wanted.metadata;
     meta.namespace.clone_from(&key.namespace);
@@ -227,6 +243,7 @@ fn as_wanted(key: &ObjectKey, object: &Object, principal: Option<&str>) -> Optio
     meta.deletion_timestamp.clone_from(&object.metadata.deletion_timestamp);
     meta.rest.remove("ownerReferences");
     meta.annotations.remove(REFRESH);
+    meta.annotations.remove(SOURCE_UID);
     if let (Some(principal), "Application") = (principal, key.kind.as_str()) {
         meta.annotations.insert(PRINCIPAL_UID.into(), principal.to_owned());
     }
@@ -259,7 +276,7 @@ mod tests {
             "spec": {"project": "p"}, "operation": {"sync": {}}, "status": {"x": 1},
         }))
         .unwrap();
-        let desired = as_wanted(&key, &app, Some("p1")).unwrap();
+        let desired = as_wanted(&key, &app, Some("p1"), Some("known".into())).unwrap();
         assert_eq!((desired.uid.as_str(), desired.deleting), ("u1", false));
         assert_eq!(desired.object.key(), key);
         let annotations: Vec<_> = desired.object.metadata.annotations.iter().collect();
@@ -269,9 +286,16 @@ mod tests {
         assert!(desired.object.metadata.rest.is_empty());
         let mut nobody = app.clone();
         nobody.metadata.uid = None;
-        assert_eq!(as_wanted(&key, &nobody, None), None);
+        assert_eq!(as_wanted(&key, &nobody, None, None), None);
+        let known = as_wanted(&key, &nobody, Some("p1"), Some("u1".into())).unwrap();
+        assert_eq!((known.uid.as_str(), known.object.metadata.uid.as_deref()), ("u1", Some("u1")));
+        let mut replica = app.clone();
+        replica.metadata.annotations.insert(SOURCE_UID.into(), "first".into());
+        let first = as_wanted(&key, &replica, Some("p1"), Some("u1".into())).unwrap();
+        assert_eq!(first.uid, "first", "a replica's copy bears the uid of what it was made from");
+        assert!(!first.object.metadata.annotations.contains_key(SOURCE_UID));
         let mut going = app;
         going.metadata.deletion_timestamp = Some("2026-01-01T00:00:00Z".into());
-        assert!(as_wanted(&key, &going, None).unwrap().deleting);
+        assert!(as_wanted(&key, &going, None, None).unwrap().deleting);
     }
 }

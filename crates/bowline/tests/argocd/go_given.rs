@@ -211,6 +211,28 @@ fn an_application_made_anew_at_a_go_principal_replaces_the_copy_or_is_written_ov
 }
 
 #[test]
+fn what_a_replica_of_a_go_principal_has_is_known_by_the_uid_of_its_first_source() {
+    let mut control = Control::new(Auth::Mtls, &["m"]);
+    let agent = control.agent("m", "managed", &[]);
+    let (here, there) = (agent.here("web"), agent.there("web"));
+    // As a principal finds it that took it over from another.
+    let mut replica = app(&agent.name, "web", &json!({}));
+    replica["metadata"]["annotations"] = json!({SOURCE_UID: "of-the-first"});
+    control.plane.create(&replica);
+    let copy = control.shows(&agent.site, &here, "it is there", |o| !o.is_null());
+    assert_eq!(copy["metadata"]["annotations"][SOURCE_UID], "of-the-first");
+    control.principal.kill();
+    control.plane.delete(&there);
+    replica["spec"]["source"]["path"] = "new".into();
+    control.plane.create(&replica);
+    control.principal.start();
+    let again = control.shows(&agent.site, &here, "new", |o| o["spec"]["source"]["path"] == "new");
+    assert_eq!(again["metadata"]["uid"], copy["metadata"]["uid"], "it is the same object");
+    control.plane.delete(&there);
+    control.shows(&agent.site, &here, "gone", Value::is_null);
+}
+
+#[test]
 fn an_autonomous_agents_project_is_shown_by_a_go_principal() {
     let mut control = Control::new(Auth::Mtls, &["a"]);
     let mut agent = control.agent("a", "autonomous", &[]);

@@ -25,6 +25,7 @@ mod go_mesh;
 mod go_principal;
 mod go_swap;
 mod held;
+mod identity;
 mod managed;
 mod modes;
 mod namespaces;

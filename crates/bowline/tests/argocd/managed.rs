@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use crate::cluster::app;
 use crate::scene::Scene;
 
+const SOURCE_UID: &str = "argocd.argoproj.io/source-uid";
+
 /// What Argo CD writes when all is well.
 fn healthy() -> Value {
     json!({"status": {
@@ -26,7 +28,7 @@ fn an_application_arrives_at_home_and_its_status_comes_back() {
     );
     assert_eq!(copy["spec"]["source"], source["spec"]["source"]);
     let annotations = &copy["metadata"]["annotations"];
-    assert_eq!(annotations["argocd.argoproj.io/source-uid"], source["metadata"]["uid"]);
+    assert_eq!(annotations[SOURCE_UID], source["metadata"]["uid"]);
     scene.site.patch(&here, &healthy());
     let shown =
         scene.plane_shows(&there, "healthy", |o| o["status"]["health"]["status"] == "Healthy");
@@ -64,12 +66,20 @@ fn a_change_arrives_and_a_local_one_is_taken_back() {
 fn what_is_deleted_locally_comes_back() {
     let scene = Scene::managed();
     scene.plane.create(&app(&scene.name, "web", &json!({})));
-    let here = scene.here("web");
+    let (here, there) = (scene.here("web"), scene.there("web"));
     let first = scene.site_shows(&here, "it is there", |o| !o.is_null());
+    let source = scene.plane.get(&there).unwrap();
     scene.site.delete(&here);
-    scene.site_shows(&here, "another is there", |o| {
+    let again = scene.site_shows(&here, "another is there", |o| {
         !o.is_null() && o["metadata"]["uid"] != first["metadata"]["uid"]
     });
+    // The status comes back, so that whatever the deletion would have done to the source is done.
+    assert_eq!(again["metadata"]["annotations"][SOURCE_UID], source["metadata"]["uid"]);
+    scene.site.patch(&here, &healthy());
+    let shown =
+        scene.plane_shows(&there, "healthy", |o| o["status"]["health"]["status"] == "Healthy");
+    assert_eq!(shown["metadata"]["uid"], source["metadata"]["uid"], "the source stays");
+    assert!(shown["metadata"]["deletionTimestamp"].is_null(), "{shown}");
 }
 
 #[test]
@@ -168,10 +178,7 @@ fn an_application_of_the_same_name_made_anew_replaces_the_old_copy() {
         !o.is_null() && o["metadata"]["uid"] != first["metadata"]["uid"]
     });
     let source = scene.plane.get(&there).unwrap();
-    assert_eq!(
-        again["metadata"]["annotations"]["argocd.argoproj.io/source-uid"],
-        source["metadata"]["uid"]
-    );
+    assert_eq!(again["metadata"]["annotations"][SOURCE_UID], source["metadata"]["uid"]);
 }
 
 #[test]
@@ -189,9 +196,7 @@ fn an_application_of_the_same_name_made_anew_is_written_over_the_old_copy_where_
     scene.plane.create(&wanted);
     scene.agent.line.heal();
     let source = scene.plane.get(&there).unwrap();
-    let of_it = |o: &Value| {
-        o["metadata"]["annotations"]["argocd.argoproj.io/source-uid"] == source["metadata"]["uid"]
-    };
+    let of_it = |o: &Value| o["metadata"]["annotations"][SOURCE_UID] == source["metadata"]["uid"];
     let again = scene.site_shows(&here, "of the new one", of_it);
     assert_eq!(again["metadata"]["uid"], first["metadata"]["uid"]);
     assert_eq!(again["spec"]["source"]["path"], "new");

@@ -2,6 +2,7 @@
 
 mod look;
 mod plan;
+mod variables;
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,7 @@ use serde::Serialize;
 
 pub(crate) use look::look;
 pub(crate) use plan::plan;
+pub use variables::Hidden;
 
 /// One side of an installation: a principal, or an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -42,8 +44,13 @@ pub struct Workload {
     pub version: String,
     /// The arguments behind `principal` or `agent`.
     pub args: Vec<String>,
-    /// Its variables, from ConfigMaps too; those from Secrets are left out.
+    /// Its variables, from ConfigMaps too.
     pub env: BTreeMap<String, String>,
+    /// Those from Secrets, each with its Secret and key, `NAME/KEY`.
+    pub secret_env: BTreeMap<String, String>,
+    /// Their values: the plan depends on them and shows none.
+    #[serde(skip)]
+    pub hidden: Hidden,
 }
 
 /// A Secret or a ConfigMap.

@@ -114,6 +114,60 @@ fn dry_run(lab: &Lab, plan: &Value) {
     }
 }
 
+/// A principal as upstream's chart makes it: the ConfigMap has a name of the release's.
+#[test]
+fn what_a_helm_release_sets_is_found_under_whatever_name_it_has() {
+    let lab = Lab::new("helm");
+    lab.install();
+    let release = "cp-argocd-agent-principal";
+    let params = format!("{release}-params");
+    lab.plane.create(&json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": params, "namespace": lab.argocd},
+        "data": {
+            "principal.auth": "mtls:CN=([^,]+)", "principal.allowed-namespaces": "*",
+            "principal.destination-based-mapping": "true", "principal.pprof-port": "6060",
+        },
+    }));
+    lab.plane.create(&json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "argocd-redis", "namespace": lab.argocd},
+        "stringData": {"auth": "the-word-itself"},
+    }));
+    let key = |name: &str, key: &str| {
+        let reference = json!({"name": params, "key": key, "optional": true});
+        json!({"name": name, "valueFrom": {"configMapKeyRef": reference}})
+    };
+    let password = json!({"secretKeyRef": {"name": "argocd-redis", "key": "auth"}});
+    let env = json!([
+        key("ARGOCD_PRINCIPAL_AUTH", "principal.auth"),
+        key("ARGOCD_PRINCIPAL_ALLOWED_NAMESPACES", "principal.allowed-namespaces"),
+        key("ARGOCD_PRINCIPAL_DESTINATION_BASED_MAPPING", "principal.destination-based-mapping"),
+        key("ARGOCD_PRINCIPAL_PPROF_PORT", "principal.pprof-port"),
+        {"name": "REDIS_PASSWORD", "valueFrom": password},
+    ]);
+    lab.plane.create(&deployment(&lab.argocd, "principal", &["principal"], &env));
+    let printed = migrate(&lab, &["-o", "json"]) + &migrate(&lab, &[]);
+    assert!(!printed.contains("the-word-itself"), "{printed}");
+    let plan: Value = serde_json::from_str(&migrate(&lab, &["-o", "json"])).unwrap();
+    let found = &plan["found"];
+    assert_eq!(found["mapping"], "destination");
+    let workload = &found["principal"]["workload"];
+    assert_eq!(workload["secretEnv"], json!({"REDIS_PASSWORD": "argocd-redis/auth"}));
+    let objects = found["principal"]["objects"].as_array().unwrap();
+    let holds = |name: &str| {
+        let object = objects.iter().find(|o| o["name"] == name);
+        object.map(|o| o["holds"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(holds(&params).as_deref(), Some("variables: 4"));
+    assert_eq!(holds("argocd-redis").as_deref(), Some("auth"));
+    let told = |list: &str, word: &str| plan[list].to_string().contains(word);
+    assert!(!told("warnings", "--allowed-namespaces"), "{}", plan["warnings"]);
+    for flag in ["principal --pprof-port", "principal --redis-password"] {
+        assert!(told("lacks", flag), "{flag}: {}", plan["lacks"]);
+    }
+}
+
 #[test]
 fn where_nothing_is_installed_that_is_said() {
     let lab = Lab::new("empty");

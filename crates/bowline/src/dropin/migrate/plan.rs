@@ -39,7 +39,9 @@ fn running(side: Option<&Side>) -> Option<(&Side, &Workload)> {
 /// The command line of a side, as it would be read here; none if it would be refused.
 fn given(side: &Side, table: &'static [Flag]) -> Option<Given> {
     let workload = side.workload.as_ref()?;
-    Given::read(table, &workload.args, |name| workload.env.get(name).cloned()).ok()
+    let variable =
+        |name: &str| workload.env.get(name).or_else(|| workload.hidden.get(name)).cloned();
+    Given::read(table, &workload.args, variable).ok()
 }
 
 fn kubectl(side: &Side) -> String {

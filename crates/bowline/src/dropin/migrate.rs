@@ -42,6 +42,11 @@ pub struct Workload {
     pub image: String,
     /// The version, as far as the image says.
     pub version: String,
+    /// The words of its command, the program first; none where the image has one.
+    pub command: Vec<String>,
+    /// Whose its volumes are.
+    #[serde(skip)]
+    pub volumes: Volumes,
     /// The arguments behind `principal` or `agent`.
     pub args: Vec<String>,
     /// Its variables, from ConfigMaps too.
@@ -51,6 +56,16 @@ pub struct Workload {
     /// Their values: the plan depends on them and shows none.
     #[serde(skip)]
     pub hidden: Hidden,
+}
+
+/// Who may write to the volumes of a Pod.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Volumes {
+    /// Whoever their files are made for, which is root with most storage.
+    #[default]
+    AsMade,
+    /// A group that the Pod names, or its namespace for it.
+    Group,
 }
 
 /// A Secret or a ConfigMap.

@@ -7,7 +7,7 @@ use bowline_resources::argocd::GROUP;
 use serde_json::Value;
 
 use super::variables::{Sources, Variables};
-use super::{Found, Item, Known, Side, Workload};
+use super::{Found, Item, Known, Side, Volumes, Workload};
 use crate::dropin::cluster_secret;
 use crate::dropin::objects::{
     BLOCKLIST, CA, CLIENT_TLS, JWT, PARAMS, PRINCIPAL_TLS, PROXY_TLS, Secret, Site,
@@ -16,6 +16,8 @@ use crate::failure::{Failure, Outcome};
 
 const SOURCE_UID: &str = "argocd.argoproj.io/source-uid";
 const IDENTITY: &str = "argocd-agent-principal-identity";
+/// Where OpenShift says which groups the Pods of a namespace are given.
+const NAMESPACE_GROUPS: &str = "openshift.io/sa.scc.supplemental-groups";
 /// What is in a ConfigMap that a container names.
 const VARIABLES: &str = "variables";
 
@@ -105,11 +107,28 @@ async fn workload_of(site: &Site, role: &str) -> Outcome<Option<(Workload, Value
             let found = containers.into_iter().find_map(|c| Some((runs(&c, role)?, c)));
             if let Some((found, container)) = found {
                 let (kind, name) = (kind.to_lowercase(), object.metadata.name.clone());
-                return Ok(Some((Workload { kind, name, ..found }, container)));
+                let volumes = volumes(site, pod).await?;
+                return Ok(Some((Workload { kind, name, volumes, ..found }, container)));
             }
         }
     }
     Ok(None)
+}
+
+/// Who may write to the volumes of a Pod. OpenShift gives each namespace a group, and takes no
+/// other.
+async fn volumes(site: &Site, pod: &Value) -> Outcome<Volumes> {
+    if !pod["securityContext"]["fsGroup"].is_null() {
+        return Ok(Volumes::Group);
+    }
+    let failed = |e: Error| Failure::of(&e);
+    let kind = site.cluster.kind("", "Namespace").await.map_err(failed)?;
+    let namespace = site.cluster.get(&kind, None, &site.namespace).await.map_err(failed)?;
+    let annotations = namespace.map(|namespace| namespace.metadata.annotations);
+    Ok(match annotations.unwrap_or_default().contains_key(NAMESPACE_GROUPS) {
+        true => Volumes::Group,
+        false => Volumes::AsMade,
+    })
 }
 
 /// What a container runs, if that is this role of argocd-agent.
@@ -132,6 +151,7 @@ fn runs(container: &Value, role: &str) -> Option<Workload> {
         container: text("name"),
         version: version.map_or("unknown", |(_, tag)| tag).to_owned(),
         image: image.clone(),
+        command,
         args: all[1..].to_vec(),
         ..Workload::default()
     })

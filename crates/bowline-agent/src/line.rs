@@ -27,6 +27,42 @@ pub(crate) struct Line {
     ups: AtomicU64,
     /// Attempts that failed.
     failures: AtomicU64,
+    /// What is counted where the other end is a principal.
+    pub(crate) dialect: Dialect,
+}
+
+/// Events of argocd-agent's dialect, and logins that a principal refused.
+#[derive(Debug, Default)]
+pub(crate) struct Dialect {
+    received: AtomicU64,
+    sent: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl Dialect {
+    pub(crate) fn count_received(&self) {
+        self.received.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_sent(&self) {
+        self.sent.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
 }
 
 /// How the line stands at one moment.
@@ -103,9 +139,14 @@ impl Line {
         line.clone()
     }
 
+    /// Links that came up.
+    pub(crate) fn ups(&self) -> u64 {
+        self.ups.load(Ordering::Relaxed)
+    }
+
     /// Links that came up after the first one.
     pub(crate) fn reconnects(&self) -> u64 {
-        self.ups.load(Ordering::Relaxed).saturating_sub(1)
+        self.ups().saturating_sub(1)
     }
 
     pub(crate) fn failures(&self) -> u64 {
@@ -114,6 +155,12 @@ impl Line {
 
     pub(crate) fn is_up(&self) -> bool {
         self.now.lock().up.is_some()
+    }
+
+    /// Since when it is up; none while it is down.
+    pub(crate) fn up_since(&self) -> Option<Wall> {
+        let line = self.now.lock();
+        line.since.filter(|_| line.up.is_some())
     }
 
     /// Ends the link that is up, in good order.

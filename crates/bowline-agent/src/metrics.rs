@@ -12,12 +12,24 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use crate::kv::Kv;
+use crate::line::Line;
 use crate::papers::Papers;
 use crate::world::World;
 
 /// What tells a build from another, under argocd-agent's name.
 type Build = Family<Vec<(String, String)>, Gauge>;
 type ByHealth = Family<Vec<(String, String)>, Gauge>;
+
+/// What is counted at a principal. Upstream's names of events have no suffix for counters, so those
+/// are gauges here that only go up.
+#[derive(Default)]
+struct Theirs {
+    since: Gauge,
+    connections: Counter,
+    refused: Counter,
+    received: Gauge,
+    sent: Gauge,
+}
 
 /// The agent's figures; most are read when somebody asks.
 pub(crate) struct Metrics {
@@ -28,6 +40,19 @@ pub(crate) struct Metrics {
     objects: ByHealth,
     kv: Gauge,
     certificate: Gauge,
+    theirs: Theirs,
+}
+
+impl Theirs {
+    fn read(&self, line: &Line) {
+        let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let dialect = &line.dialect;
+        self.since.set(line.up_since().map_or(0, |since| whole(since.0 / 1000)));
+        self.connections.inc_by(line.ups().saturating_sub(self.connections.get()));
+        self.refused.inc_by(dialect.refused().saturating_sub(self.refused.get()));
+        self.received.set(whole(dialect.received()));
+        self.sent.set(whole(dialect.sent()));
+    }
 }
 
 impl Metrics {
@@ -42,6 +67,7 @@ impl Metrics {
             objects: ByHealth::default(),
             kv: Gauge::default(),
             certificate: Gauge::default(),
+            theirs: Theirs::default(),
         };
         let r = registry.sub_registry_with_prefix("bowline_agent");
         r.register("connected", "Whether the line to the hub is up", metrics.connected.clone());
@@ -66,6 +92,15 @@ impl Metrics {
     fn register_theirs(&self, registry: &mut Registry) {
         let help = "Whether the line to the principal is up";
         registry.register("argocd_agent_connection_status", help, self.connected.clone());
+        let (help, theirs) = ("When that line came up; 0 while it is down", &self.theirs);
+        let name = "argocd_agent_connection_start_timestamp_seconds";
+        registry.register(name, help, theirs.since.clone());
+        let help = "Connections to the principal";
+        registry.register("argocd_agent_connections", help, theirs.connections.clone());
+        let help = "Logins that the principal refused, or certificates that either end did";
+        registry.register("argocd_agent_auth_failures", help, theirs.refused.clone());
+        registry.register("agent_events_received", "Events that came", theirs.received.clone());
+        registry.register("agent_events_sent", "Events that went", theirs.sent.clone());
         let build = Build::default();
         let labels = [("version", env!("CARGO_PKG_VERSION")), ("git_revision", "")];
         let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -78,6 +113,7 @@ impl Metrics {
         self.connected.set(i64::from(line.is_up()));
         self.reconnects.inc_by(line.reconnects().saturating_sub(self.reconnects.get()));
         self.failures.inc_by(line.failures().saturating_sub(self.failures.get()));
+        self.theirs.read(line);
         let expiry = papers.validity().map_or(0, |validity| validity.not_after.0 / 1000);
         self.certificate.set(i64::try_from(expiry).unwrap_or(i64::MAX));
         let state = world.state();

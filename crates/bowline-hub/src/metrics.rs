@@ -1,5 +1,7 @@
 //! What the hub counts beside its node.
 
+use std::sync::atomic::AtomicU64;
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -7,6 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::clock;
 use crate::state::State;
 
 /// A request by what it asked for.
@@ -62,8 +65,15 @@ impl Theirs {
         self.sent.inc();
     }
 
-    fn register(&self, r: &mut Registry, up: Gauge, by_agent: bool) {
-        r.register("argocd_principal_connected_agents", "Agents that are connected", up);
+    fn register(&self, r: &mut Registry, up: Gauge, minutes: f64, by_agent: bool) {
+        // The second is what v0.9.0 calls it.
+        for name in ["argocd_principal_connected_agents", "agent_connected_with_principal"] {
+            r.register(name, "Agents that are connected", up.clone());
+        }
+        let mean: Gauge<f64, AtomicU64> = Gauge::default();
+        mean.set(minutes);
+        let help = "Minutes for which agents have been connected, in the mean";
+        r.register("principal_agent_avg_connection_time", help, mean);
         if by_agent {
             let help = "Connections of an agent of argocd-agent";
             r.register("argocd_principal_agent_connections", help, self.connections.clone());
@@ -149,7 +159,8 @@ pub(crate) async fn text(state: &State, by_agent: bool) -> String {
     }
     if let Some(dialect) = &state.dialect {
         let by_agent = by_agent || dialect.series_by_agent();
-        state.metrics.theirs.register(&mut registry, gauge(up), by_agent);
+        let minutes = state.views.links.mean_time(clock::now()).as_secs_f64() / 60.0;
+        state.metrics.theirs.register(&mut registry, gauge(up), minutes, by_agent);
     }
     let mut out = String::new();
     // Writing to a string does not fail.

@@ -76,6 +76,19 @@ impl Error {
         }
     }
 
+    /// Whether it is about who this agent or the principal is, and not about the way between them.
+    pub(crate) fn is_about_who(&self) -> bool {
+        use RefusalCode::{FailedPrecondition, PermissionDenied, Unauthenticated};
+        match self {
+            Self::Wire(bowline_wire::Error::Refused(no)) => {
+                matches!(no.code, Unauthenticated | PermissionDenied | FailedPrecondition)
+            }
+            Self::Wire(error) => error.code() == Code::Tls,
+            Self::Read { .. } | Self::Roots(_) | Self::Certificate(_) => false,
+            Self::Token(_) | Self::Name(_) | Self::Another { .. } => true,
+        }
+    }
+
     /// It and all that caused it, on one line.
     pub(crate) fn chain(&self) -> String {
         let mut out = self.to_string();

@@ -59,6 +59,9 @@ impl Keeper {
                 Err(error) => {
                     let (why, advice) = (error.chain(), error.advice());
                     warn!(error = why, advice, "no line to the principal");
+                    if error.is_about_who() {
+                        self.world.line.dialect.count_refused();
+                    }
                     self.world.line.failed(why, advice);
                 }
             }

@@ -211,7 +211,7 @@ impl Session {
         while link.room() > 0
             && let Some(answer) = self.answers.pop_front()
         {
-            link.send(answer.to_wire(End::Agent)).await.ok()?;
+            self.send(link, &answer).await?;
         }
         // What the principal has dropped is repeated though the window is full.
         let stalled = self.heard.elapsed() > PULSE;
@@ -224,9 +224,14 @@ impl Session {
         };
         for mut event in events {
             event.stamp(now.wall);
-            link.send(event.to_wire(End::Agent)).await.ok()?;
+            self.send(link, &event).await?;
         }
         Some(())
+    }
+
+    async fn send(&self, link: &ForeignLink, event: &Event) -> Option<()> {
+        self.desk.world.line.dialect.count_sent();
+        link.send(event.to_wire(End::Agent)).await.ok()
     }
 
     /// Has sent what is not repeated.
@@ -236,6 +241,7 @@ impl Session {
 
     async fn hear(&mut self, event: CloudEvent, working: &mut Working) {
         self.heard = Instant::now();
+        self.desk.world.line.dialect.count_received();
         let event = match Event::from_wire(event) {
             Ok(event) => event,
             Err(error) => return warn!(%error, "an event is not read"),

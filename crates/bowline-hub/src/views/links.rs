@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bowline_drive::LinkNews;
 use bowline_types::{LinkId, NodeId, Wall};
@@ -54,6 +55,16 @@ impl Links {
     pub(crate) fn connected(&self) -> Vec<NodeId> {
         let links = self.0.read();
         links.iter().filter(|(_, l)| l.handle.is_some()).map(|(n, _)| n.clone()).collect()
+    }
+
+    /// For how long those who are up have been so, in the mean.
+    pub(crate) fn mean_time(&self, now: Wall) -> Duration {
+        let links = self.0.read();
+        let since = links.values().filter(|l| l.handle.is_some()).map(|l| l.since);
+        let (sum, count) = since.fold((0, 0), |(sum, count), since| {
+            (now.0.saturating_sub(since.0).saturating_add(sum), count + 1)
+        });
+        Duration::from_millis(sum / u64::max(count, 1))
     }
 
     /// An agent that is not in the roster any more is forgotten.

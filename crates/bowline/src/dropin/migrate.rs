@@ -2,6 +2,7 @@
 
 mod look;
 mod plan;
+mod variables;
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,7 @@ use serde::Serialize;
 
 pub(crate) use look::look;
 pub(crate) use plan::plan;
+pub use variables::Hidden;
 
 /// One side of an installation: a principal, or an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -40,10 +42,30 @@ pub struct Workload {
     pub image: String,
     /// The version, as far as the image says.
     pub version: String,
+    /// The words of its command, the program first; none where the image has one.
+    pub command: Vec<String>,
+    /// Whose its volumes are.
+    #[serde(skip)]
+    pub volumes: Volumes,
     /// The arguments behind `principal` or `agent`.
     pub args: Vec<String>,
-    /// Its variables, from ConfigMaps too; those from Secrets are left out.
+    /// Its variables, from ConfigMaps too.
     pub env: BTreeMap<String, String>,
+    /// Those from Secrets, each with its Secret and key, `NAME/KEY`.
+    pub secret_env: BTreeMap<String, String>,
+    /// Their values: the plan depends on them and shows none.
+    #[serde(skip)]
+    pub hidden: Hidden,
+}
+
+/// Who may write to the volumes of a Pod.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Volumes {
+    /// Whoever their files are made for, which is root with most storage.
+    #[default]
+    AsMade,
+    /// A group that the Pod names, or its namespace for it.
+    Group,
 }
 
 /// A Secret or a ConfigMap.

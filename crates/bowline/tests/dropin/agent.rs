@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use crate::cluster::app;
 use crate::lab::{Lab, Make, Process, free_port, http};
 
-/// A Go principal, with everything from Secrets; where it listens.
-fn go_principal(lab: &Lab) -> (Process, String) {
-    let (port, metrics, health) = (free_port(), free_port(), free_port());
+/// A Go principal, with everything from Secrets.
+fn go_principal(lab: &Lab, port: &str, auth: &str) -> Process {
+    let (metrics, health) = (free_port(), free_port());
     let args = [
         "principal",
         "--kubeconfig",
@@ -16,28 +16,35 @@ fn go_principal(lab: &Lab) -> (Process, String) {
         &lab.argocd,
         "--listen-host=127.0.0.1",
         "--listen-port",
-        &port,
+        port,
         "--metrics-port",
         &metrics,
         "--healthz-port",
         &health,
-        "--auth=mtls:CN=([^,]+)",
+        "--auth",
+        auth,
         "--allowed-namespaces=*",
         "--enable-resource-proxy=false",
         "--disable-redis-proxy",
         "--redis-server-address=127.0.0.1:1",
     ];
     let log = lab.dir.path().join("go-principal.log");
-    let process = Process::start(&lab.program(Make::Go, "argocd-agent"), &args, &[], &log);
-    (process, port)
+    Process::start(&lab.program(Make::Go, "argocd-agent"), &args, &[], &log)
+}
+
+/// What a metric says, if it is there.
+fn metric(port: &str, name: &str) -> Option<f64> {
+    let told = http(port, "/metrics");
+    let mut values = told.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    values.next().map(|value| value.parse().unwrap())
 }
 
 #[test]
 fn it_takes_the_command_line_of_a_go_agent_and_does_its_work() {
     let lab = Lab::new("agent");
     lab.install();
-    let (_principal, port) = go_principal(&lab);
-    let (metrics, health) = (free_port(), free_port());
+    let (port, metrics, health) = (free_port(), free_port(), free_port());
+    let principal = go_principal(&lab, &port, "mtls:CN=([^,]+)");
     let args = [
         "agent",
         "--kubeconfig",
@@ -73,7 +80,21 @@ fn it_takes_the_command_line_of_a_go_agent_and_does_its_work() {
         let shown = lab.plane.get(&there).unwrap_or(Value::Null);
         shown["status"]["health"]["status"] == "Healthy"
     });
-    assert!(http(&health, "/healthz").starts_with("HTTP/1.1 200"));
-    assert!(http(&metrics, "/metrics").contains("\nargocd_agent_connection_status 1\n"));
+    let is_alive = || http(&health, "/healthz").starts_with("HTTP/1.1 200");
+    assert!(is_alive());
+    let tells = |name: &str| metric(&metrics, name).unwrap_or_else(|| panic!("{name} is missing"));
+    let since = "argocd_agent_connection_start_timestamp_seconds";
+    assert!(tells("argocd_agent_connection_status") == 1.0 && tells(since) > 1.7e9);
+    assert!(tells("argocd_agent_connections_total") == 1.0);
+    assert!(tells("argocd_agent_auth_failures_total") == 0.0);
+    // The Application and an ack came; an ack and its health went.
+    assert!(tells("agent_events_received") >= 2.0 && tells("agent_events_sent") >= 2.0);
+    drop(principal);
+    lab.until("it is cut off", || tells("argocd_agent_connection_status") == 0.0);
+    assert!(is_alive(), "an agent that is cut off is not one to restart");
+    assert!(tells(since) == 0.0);
+    let _stranger = go_principal(&lab, &port, "mtls:CN=somebody-else-([^,]+)");
+    lab.until("it is refused", || tells("argocd_agent_auth_failures_total") >= 1.0);
+    assert!(tells("argocd_agent_connections_total") == 1.0);
     assert!(agent.said().contains("--redis-addr has no effect here"), "{}", agent.said());
 }

@@ -117,7 +117,16 @@ fn a_go_agent_works_with_it_through_new_certificates_and_beside_a_native_agent()
     });
     lab.until("the agent is counted", || {
         let metrics = http(&principal.metrics, "/metrics");
-        metrics.contains("\nargocd_principal_connected_agents 1\n")
+        let names = ["argocd_principal_connected_agents", "agent_connected_with_principal"];
+        names.iter().all(|name| metrics.contains(&format!("\n{name} 1\n")))
+    });
+    lab.until("its time is told, in minutes", || {
+        let metrics = http(&principal.metrics, "/metrics");
+        let mut lines = metrics.lines();
+        let minutes = lines.find_map(|l| l.strip_prefix("principal_agent_avg_connection_time "));
+        let minutes: f64 = minutes.unwrap().parse().unwrap();
+        assert!(minutes < 5.0, "{minutes}");
+        minutes > 0.0
     });
     counted(&lab, &principal);
     drop(agent);

@@ -1,14 +1,13 @@
 //! Looking at an installation. Nothing is changed.
 
-use std::collections::BTreeMap;
-
 use bowline_identity::{Validity, pem};
 use bowline_kube::{Error, Scope};
 use bowline_resources::Object;
 use bowline_resources::argocd::GROUP;
 use serde_json::Value;
 
-use super::{Found, Item, Known, Side, Workload};
+use super::variables::{Sources, Variables};
+use super::{Found, Item, Known, Side, Volumes, Workload};
 use crate::dropin::cluster_secret;
 use crate::dropin::objects::{
     BLOCKLIST, CA, CLIENT_TLS, JWT, PARAMS, PRINCIPAL_TLS, PROXY_TLS, Secret, Site,
@@ -17,6 +16,10 @@ use crate::failure::{Failure, Outcome};
 
 const SOURCE_UID: &str = "argocd.argoproj.io/source-uid";
 const IDENTITY: &str = "argocd-agent-principal-identity";
+/// Where OpenShift says which groups the Pods of a namespace are given.
+const NAMESPACE_GROUPS: &str = "openshift.io/sa.scc.supplemental-groups";
+/// What is in a ConfigMap that a container names.
+const VARIABLES: &str = "variables";
 
 /// Looks at the control plane, at an agent's cluster, or at both. Each comes with its context.
 pub(crate) async fn look(
@@ -40,19 +43,34 @@ async fn side(site: &Site, context: Option<String>, role: &str, secrets: &[&str]
     for name in secrets {
         objects.extend(site.secret(name).await?.map(|secret| described(&secret)));
     }
-    let params = site.config_map(PARAMS).await?;
     for (name, what) in [
-        (PARAMS, "variables"),
+        (PARAMS, VARIABLES),
         (BLOCKLIST, "certificates that no longer count"),
         (IDENTITY, "the principal's uid"),
     ] {
-        if let Some(data) = site.config_map(name).await? {
-            let holds = format!("{what}: {}", data.len());
-            objects.push(Item { kind: "ConfigMap".into(), name: name.into(), holds, until: None });
-        }
+        objects.extend(site.config_map(name).await?.map(|data| counted(name, what, data.len())));
     }
-    let workload = workload(site, role, &params.unwrap_or_default()).await?;
+    let mut workload = None;
+    if let Some((found, container)) = workload_of(site, role).await? {
+        let sources = Sources::read(site, &container).await?;
+        let maps = sources.config_maps.iter().map(|(name, d)| counted(name, VARIABLES, d.len()));
+        let more: Vec<_> = maps.chain(sources.secrets.values().map(described)).collect();
+        let is_new = |item: &Item| !objects.iter().any(|had| is_same(had, item));
+        let more: Vec<_> = more.into_iter().filter(is_new).collect();
+        objects.extend(more);
+        workload = Some(found.with(Variables::of(&container, &sources)));
+    }
     Ok(Side { context, namespace: site.namespace.clone(), workload, objects })
+}
+
+fn is_same(one: &Item, other: &Item) -> bool {
+    (&one.kind, &one.name) == (&other.kind, &other.name)
+}
+
+/// A ConfigMap, and how much is in it.
+fn counted(name: &str, what: &str, count: usize) -> Item {
+    let holds = format!("{what}: {count}");
+    Item { kind: "ConfigMap".into(), name: name.into(), holds, until: None }
 }
 
 fn described(secret: &Secret) -> Item {
@@ -79,28 +97,42 @@ async fn list(site: &Site, group: &str, kind: &str, namespace: &str) -> Outcome<
     site.cluster.list(&kind, &scope, None).await.map_err(failed)
 }
 
-/// What runs a role: a Deployment, a StatefulSet, else a bare Pod.
-async fn workload(
-    site: &Site,
-    role: &str,
-    params: &BTreeMap<String, String>,
-) -> Outcome<Option<Workload>> {
+/// What runs a role: a Deployment, a StatefulSet, else a bare Pod; and its container.
+async fn workload_of(site: &Site, role: &str) -> Outcome<Option<(Workload, Value)>> {
     for (group, kind) in [("apps", "Deployment"), ("apps", "StatefulSet"), ("", "Pod")] {
         for object in list(site, group, kind, &site.namespace).await? {
             let spec = object.spec.unwrap_or_default();
             let pod = if kind == "Pod" { &spec } else { &spec["template"]["spec"] };
             let containers = pod["containers"].as_array().cloned().unwrap_or_default();
-            if let Some(found) = containers.iter().find_map(|c| container(c, role, params)) {
+            let found = containers.into_iter().find_map(|c| Some((runs(&c, role)?, c)));
+            if let Some((found, container)) = found {
                 let (kind, name) = (kind.to_lowercase(), object.metadata.name.clone());
-                return Ok(Some(Workload { kind, name, ..found }));
+                let volumes = volumes(site, pod).await?;
+                return Ok(Some((Workload { kind, name, volumes, ..found }, container)));
             }
         }
     }
     Ok(None)
 }
 
-/// A container, if it runs this role of argocd-agent.
-fn container(container: &Value, role: &str, params: &BTreeMap<String, String>) -> Option<Workload> {
+/// Who may write to the volumes of a Pod. OpenShift gives each namespace a group, and takes no
+/// other.
+async fn volumes(site: &Site, pod: &Value) -> Outcome<Volumes> {
+    if !pod["securityContext"]["fsGroup"].is_null() {
+        return Ok(Volumes::Group);
+    }
+    let failed = |e: Error| Failure::of(&e);
+    let kind = site.cluster.kind("", "Namespace").await.map_err(failed)?;
+    let namespace = site.cluster.get(&kind, None, &site.namespace).await.map_err(failed)?;
+    let annotations = namespace.map(|namespace| namespace.metadata.annotations);
+    Ok(match annotations.unwrap_or_default().contains_key(NAMESPACE_GROUPS) {
+        true => Volumes::Group,
+        false => Volumes::AsMade,
+    })
+}
+
+/// What a container runs, if that is this role of argocd-agent.
+fn runs(container: &Value, role: &str) -> Option<Workload> {
     let words = |field: &str| {
         let list = container[field].as_array().cloned().unwrap_or_default();
         list.iter().filter_map(|w| w.as_str().map(str::to_owned)).collect::<Vec<_>>()
@@ -119,24 +151,17 @@ fn container(container: &Value, role: &str, params: &BTreeMap<String, String>) -
         container: text("name"),
         version: version.map_or("unknown", |(_, tag)| tag).to_owned(),
         image: image.clone(),
+        command,
         args: all[1..].to_vec(),
-        env: variables(&container["env"], params),
         ..Workload::default()
     })
 }
 
-fn variables(env: &Value, params: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let list = env.as_array().cloned().unwrap_or_default();
-    let value = |entry: &Value| {
-        let name = entry["name"].as_str()?.to_owned();
-        let reference = &entry["valueFrom"]["configMapKeyRef"];
-        let from = || match reference["name"].as_str() {
-            Some(PARAMS) => params.get(reference["key"].as_str()?).cloned(),
-            _ => None,
-        };
-        Some((name, entry["value"].as_str().map(str::to_owned).or_else(from)?))
-    };
-    list.iter().filter_map(value).collect()
+impl Workload {
+    fn with(self, variables: Variables) -> Self {
+        let Variables { plain, secret, hidden } = variables;
+        Self { env: plain, secret_env: secret, hidden, ..self }
+    }
 }
 
 /// The agents of the control plane: those with a Secret for Argo CD.
@@ -171,28 +196,20 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_container_is_known_by_its_words_and_its_variables_are_resolved() {
-        let params = BTreeMap::from([("principal.auth".to_owned(), "mtls:x".to_owned())]);
+    fn a_container_is_known_by_its_words() {
         let spec = json!({
             "name": "c", "image": "example.com/argocd-agent:v0.9.0", "args": ["principal", "-n", "a"],
-            "env": [
-                {"name": "A", "value": "1"},
-                {"name": "ARGOCD_PRINCIPAL_AUTH", "valueFrom": {"configMapKeyRef": {"name": PARAMS, "key": "principal.auth"}}},
-                {"name": "REDIS_PASSWORD", "valueFrom": {"secretKeyRef": {"name": "s", "key": "auth"}}},
-            ],
         });
-        let found = container(&spec, "principal", &params).unwrap();
+        let found = runs(&spec, "principal").unwrap();
         assert_eq!(
             (found.version.as_str(), found.args),
             ("v0.9.0", vec!["-n".to_owned(), "a".into()])
         );
-        assert_eq!(found.env.len(), 2);
-        assert_eq!(found.env["ARGOCD_PRINCIPAL_AUTH"], "mtls:x");
-        assert!(container(&spec, "agent", &params).is_none());
+        assert!(runs(&spec, "agent").is_none());
         let other = json!({"image": "nginx:1", "args": ["principal"]});
-        assert!(container(&other, "principal", &params).is_none());
+        assert!(runs(&other, "principal").is_none());
         let command =
             json!({"image": "x", "command": ["/bin/argocd-agent", "agent"], "args": ["-n=b"]});
-        assert_eq!(container(&command, "agent", &params).unwrap().args, ["-n=b"]);
+        assert_eq!(runs(&command, "agent").unwrap().args, ["-n=b"]);
     }
 }

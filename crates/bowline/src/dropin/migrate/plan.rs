@@ -1,8 +1,9 @@
 //! From what was found to what to do: pure.
 
 use bowline_types::Wall;
+use serde_json::{Value, json};
 
-use super::{Found, Known, Plan, Side, Step, Workload};
+use super::{Found, Known, Plan, Side, Step, Volumes, Workload};
 use crate::dropin::flags::{AGENT, Flag, PRINCIPAL};
 use crate::dropin::given::Given;
 use crate::dropin::objects::{CA, CLIENT_TLS, JWT, PRINCIPAL_TLS};
@@ -11,6 +12,12 @@ use crate::dropin::objects::{CA, CLIENT_TLS, JWT, PRINCIPAL_TLS};
 const SOON: u64 = 30 * 86_400_000;
 /// The image in the commands, for whoever builds it to replace.
 const IMAGE: &str = "IMAGE";
+/// Where the store is in the container.
+const DATA: &str = "/var/lib/bowline";
+/// The group that the image runs as, which must be able to write to its volume.
+const GROUP: u32 = 65532;
+/// A workload that cannot be changed, but deleted and created.
+const POD: &str = "pod";
 
 /// What to do, as of `now`.
 pub(crate) fn plan(mut found: Found, now: Wall) -> Plan {
@@ -39,7 +46,9 @@ fn running(side: Option<&Side>) -> Option<(&Side, &Workload)> {
 /// The command line of a side, as it would be read here; none if it would be refused.
 fn given(side: &Side, table: &'static [Flag]) -> Option<Given> {
     let workload = side.workload.as_ref()?;
-    Given::read(table, &workload.args, |name| workload.env.get(name).cloned()).ok()
+    let variable =
+        |name: &str| workload.env.get(name).or_else(|| workload.hidden.get(name)).cloned();
+    Given::read(table, &workload.args, variable).ok()
 }
 
 fn kubectl(side: &Side) -> String {
@@ -104,29 +113,73 @@ fn about(known: &Known, principal: Option<&Given>, mapping: &str) -> Option<Stri
 
 /// The same Pods with another program in them, and a disk for its store.
 fn swap(side: &Side, workload: &Workload, claim: &str) -> Vec<String> {
-    let (kubectl, at) = (kubectl(side), format!("{}/{}", workload.kind, workload.name));
-    let pvc = format!(
-        "{{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{{\"name\":\"{claim}\"}},\
-         \"spec\":{{\"accessModes\":[\"ReadWriteOnce\"],\"resources\":{{\"requests\":{{\"storage\":\"1Gi\"}}}}}}}}"
-    );
-    let patch = format!(
-        "{{\"spec\":{{\"strategy\":{{\"type\":\"Recreate\",\"rollingUpdate\":null}},\"template\":{{\"spec\":{{\
-         \"volumes\":[{{\"name\":\"bowline\",\"persistentVolumeClaim\":{{\"claimName\":\"{claim}\"}}}}],\
-         \"containers\":[{{\"name\":\"{}\",\"image\":\"{IMAGE}\",\"command\":[\"argocd-agent\"],\
-         \"env\":[{{\"name\":\"BOWLINE_DATA\",\"value\":\"/var/lib/bowline\"}}],\
-         \"volumeMounts\":[{{\"name\":\"bowline\",\"mountPath\":\"/var/lib/bowline\"}}]}}]}}}}}}}}",
-        workload.container
-    );
-    vec![
-        format!("{kubectl} get {at} -o yaml > {}-before.yaml", workload.name),
+    let kubectl = kubectl(side);
+    let (name, at) = (&workload.name, format!("{}/{}", workload.kind, workload.name));
+    let pvc = json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": claim},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    });
+    let patch = patch(workload, claim);
+    let mut out = vec![
+        format!("{kubectl} get {at} -o yaml > {name}-before.yaml"),
         format!("{kubectl} create -f - <<< '{pvc}'"),
-        format!("{kubectl} patch {at} --patch '{patch}'"),
-        format!("{kubectl} rollout status {at}"),
-    ]
+    ];
+    match workload.kind.as_str() {
+        POD => out.extend([
+            format!(
+                "kubectl patch --local -f {name}-before.yaml -o yaml --patch '{patch}' > {name}-after.yaml"
+            ),
+            format!("{kubectl} delete {at}"),
+            format!("{kubectl} create -f {name}-after.yaml"),
+            format!("{kubectl} wait --for=condition=Ready --timeout=5m {at}"),
+        ]),
+        _ => out.extend([
+            format!("{kubectl} patch {at} --patch '{patch}'"),
+            format!("{kubectl} rollout status {at}"),
+        ]),
+    }
+    out
+}
+
+/// What is different of a workload.
+fn patch(workload: &Workload, claim: &str) -> Value {
+    // Where the role is among the words of the command, it stays there.
+    let words = workload.command.iter().skip(1).map(String::as_str);
+    let command: Vec<_> = std::iter::once("argocd-agent").chain(words).collect();
+    let mut pod = json!({
+        "volumes": [{"name": "bowline", "persistentVolumeClaim": {"claimName": claim}}],
+        "containers": [{
+            "name": workload.container, "image": IMAGE, "command": command,
+            "env": [{"name": "BOWLINE_DATA", "value": DATA}],
+            "volumeMounts": [{"name": "bowline", "mountPath": DATA}],
+        }],
+    });
+    if workload.volumes == Volumes::AsMade {
+        pod["securityContext"] = json!({"fsGroup": GROUP});
+    }
+    match workload.kind.as_str() {
+        POD => {
+            // What is made anew is put on a node anew.
+            pod["nodeName"] = Value::Null;
+            json!({"metadata": {"resourceVersion": null, "uid": null}, "spec": pod, "status": null})
+        }
+        "deployment" => json!({"spec": {
+            // Two at a time would write to one disk.
+            "strategy": {"type": "Recreate", "rollingUpdate": null}, "template": {"spec": pod},
+        }}),
+        _ => json!({"spec": {"template": {"spec": pod}}}),
+    }
 }
 
 fn back(side: &Side, workload: &Workload) -> Vec<String> {
-    vec![format!("{} replace --force -f {}-before.yaml", kubectl(side), workload.name)]
+    let (kubectl, name) = (kubectl(side), &workload.name);
+    match workload.kind.as_str() {
+        POD => vec![
+            format!("{kubectl} delete pod/{name}"),
+            format!("{kubectl} create -f {name}-before.yaml"),
+        ],
+        _ => vec![format!("{kubectl} replace --force -f {name}-before.yaml")],
+    }
 }
 
 fn replace_principal(side: &Side, workload: &Workload) -> Step {

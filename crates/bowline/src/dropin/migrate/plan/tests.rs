@@ -40,6 +40,48 @@ fn found(args: &[&str]) -> Found {
     }
 }
 
+/// What stands between quotes.
+fn patch_in(command: &str) -> Value {
+    serde_json::from_str(command.split('\'').nth(1).unwrap()).unwrap()
+}
+
+/// The first step, with another workload.
+fn first_step(change: impl FnOnce(&mut Workload)) -> Step {
+    let mut found = found(&["--auth=mtls:x"]);
+    change(found.principal.as_mut().unwrap().workload.as_mut().unwrap());
+    plan(found, NOW).steps.swap_remove(0)
+}
+
+#[test]
+fn a_volume_is_for_a_group_that_the_program_is_in() {
+    let pod = |step: Step| patch_in(&step.commands[2])["spec"]["template"]["spec"].clone();
+    assert_eq!(pod(first_step(|_| {}))["securityContext"], json!({"fsGroup": 65532}));
+    let grouped = pod(first_step(|workload| workload.volumes = Volumes::Group));
+    assert!(grouped.get("securityContext").is_none(), "it has one already: {grouped}");
+}
+
+#[test]
+fn a_role_among_the_words_of_the_command_stays() {
+    let words = ["/usr/local/bin/argocd-agent", "principal"];
+    let step = first_step(|workload| workload.command = words.map(str::to_owned).to_vec());
+    let container =
+        patch_in(&step.commands[2])["spec"]["template"]["spec"]["containers"][0].clone();
+    assert_eq!(container["command"], json!(["argocd-agent", "principal"]));
+}
+
+#[test]
+fn a_pod_is_made_anew_since_it_cannot_be_changed() {
+    let step = first_step(|workload| workload.kind = "pod".into());
+    let patch = patch_in(&step.commands[2]);
+    assert!(patch["spec"].get("template").is_none(), "{patch}");
+    assert_eq!(patch["spec"]["containers"][0]["image"], IMAGE);
+    assert_eq!(patch["spec"]["securityContext"]["fsGroup"], 65532);
+    assert!(step.commands[3].ends_with("delete pod/argocd-agent-principal"), "{step:?}");
+    assert!(step.commands[4].ends_with("create -f argocd-agent-principal-after.yaml"));
+    assert!(!step.commands.iter().any(|c| c.contains("rollout")), "{step:?}");
+    assert!(step.back[1].ends_with("create -f argocd-agent-principal-before.yaml"));
+}
+
 #[test]
 fn each_step_says_what_to_run_what_stays_what_to_check_and_how_to_go_back() {
     let plan = plan(found(&["--auth=mtls:x", "--allowed-namespaces=*"]), NOW);
@@ -51,8 +93,7 @@ fn each_step_says_what_to_run_what_stays_what_to_check_and_how_to_go_back() {
     let first = &plan.steps[0];
     assert!(first.title.contains("v0.9.0"));
     assert!(first.commands.iter().all(|c| c.starts_with("kubectl --context control -n argocd ")));
-    let patch = first.commands[2].split_once('\'').unwrap().1.trim_end_matches('\'');
-    let patch: serde_json::Value = serde_json::from_str(patch).unwrap();
+    let patch = patch_in(&first.commands[2]);
     let container = &patch["spec"]["template"]["spec"]["containers"][0];
     assert_eq!(container["name"], "principal");
     assert!(plan.steps[2].commands[1].contains("join-token b1 --mode autonomous"));

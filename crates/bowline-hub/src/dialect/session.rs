@@ -10,14 +10,15 @@ use bowline_argocd::{
     Work,
 };
 use bowline_resources::argocd::project::Mapping;
-use bowline_resources::{Mode, ObjectKey, Operation};
+use bowline_resources::{Mode, ObjectKey, Operation, OperationRequest};
 use bowline_types::{Mono, NodeId, Now, Rev};
 use bowline_wire::ForeignLink;
-use serde_json::Value;
+use tokio::sync::oneshot;
 
+use super::asked::{Asked, Request};
 use super::reports::Follows;
-use super::speech::{Asked, Speech, Sums};
-use super::{Looks, Order, Orders, keeping};
+use super::speech::{Speech, Sums};
+use super::{Looks, Order, Orders, asked, keeping};
 use crate::clock;
 use crate::state::State;
 
@@ -283,14 +284,7 @@ impl Session {
     fn acked(&mut self, resource_id: &str, event_id: &str) {
         let now = self.now().mono;
         let Some((subject, need)) = self.outbox.ack(resource_id, event_id, now) else { return };
-        if let Subject::Object(place) = &subject {
-            match need {
-                Need::SetOperation => drop(self.asked.operations.remove(place)),
-                Need::SpecUpdate | Need::Create => drop(self.asked.refreshes.remove(place)),
-                Need::Delete { .. } => drop(self.asked.ends.remove(place)),
-                _ => {}
-            }
-        }
+        self.settle(&subject, &need);
         // Only the ack of this has to do with everything.
         let inventory = match need {
             Need::RequestResync => self.speech().inventory(),
@@ -300,13 +294,34 @@ impl Session {
         self.owe(owed);
     }
 
+    /// Forgets what the agent has been told. What has been asked for since is owed again, and not part of
+    /// what was acked.
+    fn settle(&mut self, subject: &Subject, need: &Need) {
+        let Subject::Object(place) = subject else { return };
+        let is_delete = |need: &Need| matches!(need, Need::Delete { .. });
+        match asked::operation(need) {
+            Some(operation) if !self.is_owed(subject, operation) => {
+                self.asked.acked(place, operation);
+            }
+            None if is_delete(need) && !self.outbox.owes(subject, is_delete) => {
+                self.asked.ends.remove(place);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the agent has not acked yet what it is asked for.
+    fn is_owed(&self, subject: &Subject, operation: Operation) -> bool {
+        self.outbox.owes(subject, |need| asked::operation(need) == Some(operation))
+    }
+
     fn obey(&mut self, order: Order, looks: &Looks) {
         match order {
             Order::Look => {
                 let keys = std::mem::take(&mut *looks.lock());
                 self.look(&keys);
             }
-            Order::Operate { key, operation, argument } => self.operate(&key, operation, argument),
+            Order::Operate { request, taken } => self.operate(*request, taken),
         }
     }
 
@@ -324,6 +339,7 @@ impl Session {
                 (Some((uid, rev)), None) => {
                     owed.push((subject, Need::Delete { uid }));
                     self.told.remove(&place);
+                    self.asked.forget(&place);
                     self.asked.ends.insert(place, rev);
                 }
                 (None, Some(new)) => {
@@ -333,6 +349,7 @@ impl Session {
                 (Some((old, _)), Some(new)) if old != new.0 => {
                     owed.push((subject.clone(), Need::Delete { uid: old }));
                     owed.push((subject, Need::Create));
+                    self.asked.forget(&place);
                     self.told.insert(place, new);
                 }
                 (Some(old), Some(new)) if old.1 != new.1 => {
@@ -345,22 +362,17 @@ impl Session {
         self.owe(owed);
     }
 
-    fn operate(&mut self, key: &ObjectKey, operation: Operation, argument: Value) {
-        let Some(place) = self.speech().place(key) else { return };
-        let need = match operation {
-            Operation::Sync => {
-                let argument =
-                    if argument.is_object() { argument } else { serde_json::json!({"sync": {}}) };
-                self.asked.operations.insert(place.clone(), argument);
-                Need::SetOperation
-            }
-            Operation::Refresh => {
-                let how = argument.as_str().unwrap_or("normal").to_owned();
-                self.asked.refreshes.insert(place.clone(), how);
-                Need::SpecUpdate
-            }
-            Operation::Terminate => Need::TerminateOperation,
-        };
-        self.owe(vec![(Subject::Object(place), need)]);
+    fn operate(&mut self, request: OperationRequest, taken: oneshot::Sender<()>) {
+        // Dropping `taken` says that there is nothing here to operate on.
+        let Some(place) = self.speech().place(&request.key) else { return };
+        let Some((uid, _)) = self.speech().version(&place) else { return };
+        if request.uid.as_ref().is_some_and(|other| *other != uid) {
+            return;
+        }
+        let (subject, operation) = (Subject::Object(place.clone()), request.operation);
+        let request = self.asked.add(place, request, taken);
+        if request == Request::New || !self.is_owed(&subject, operation) {
+            self.owe(vec![(subject, asked::need(operation))]);
+        }
     }
 }

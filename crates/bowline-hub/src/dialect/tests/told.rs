@@ -1,0 +1,156 @@
+//! What becomes of what an agent is told, and of what it tells, when acks are late or do not come.
+
+use bowline_argocd::{Event, Kind, Target};
+use bowline_resources::argocd::{OPERATION_ID, REFRESH};
+use bowline_resources::{Desired, Object, Operation, Owner, desired_shelf};
+use bowline_types::{Item, Key, Verdict, Wall};
+use bowline_wire::ForeignLink;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::hostile::{PATIENCE, connected, is_served, say, stage};
+use super::*;
+
+fn app(uid: &str) -> Object {
+    Object::from_value(json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": "web", "namespace": "a1", "uid": uid},
+        "spec": {"project": "default"},
+    }))
+    .unwrap()
+}
+
+fn record() -> Key {
+    app("u").key().record_key()
+}
+
+/// Wants an Application of the first agent.
+async fn want(stage: &Stage, uid: &str, deleting: bool) {
+    let desired = Desired { deleting, ..Desired::new(&app(uid), uid, Wall(0)) };
+    write(stage, Item::put(record(), desired.encode())).await;
+}
+
+async fn write(stage: &Stage, item: Item) {
+    let shelf = desired_shelf(&node("a1"), Owner::Hub);
+    stage.hub.state().handle.write(&shelf, vec![], vec![item]).await.unwrap();
+}
+
+/// The next event of this type; others are not acked.
+async fn next(link: &mut ForeignLink, kind: &Kind) -> Event {
+    let next = async {
+        loop {
+            let event = Event::from_wire(link.next().await.unwrap()).unwrap();
+            if event.kind == *kind && event.target != Target::EventProcessed {
+                return event;
+            }
+        }
+    };
+    timeout(PATIENCE, next).await.unwrap()
+}
+
+fn payload(event: &Event) -> Value {
+    serde_json::from_slice(&event.payload).unwrap()
+}
+
+/// An agent that has been told of its Application and has acked that.
+async fn at_work(stage: &Stage) -> ForeignLink {
+    let mut link = connected(stage, "a1").await;
+    assert!(is_served(&mut link).await);
+    want(stage, "u", false).await;
+    let told = next(&mut link, &Kind::Create).await;
+    say(&link, &told.ack()).await;
+    link
+}
+
+fn request(operation: Operation, id: &str) -> OperationRequest {
+    OperationRequest {
+        id: id.into(),
+        key: app("u").key(),
+        uid: None,
+        operation,
+        by: "somebody".into(),
+        argument: Value::Null,
+    }
+}
+
+/// What becomes of an operation.
+fn operated(stage: &Stage, request: &OperationRequest) -> JoinHandle<Option<Verdict>> {
+    let (state, request) = (stage.hub.state().clone(), request.clone());
+    tokio::spawn(async move { state.operate_foreign(&node("a1"), &request, PATIENCE).await })
+}
+
+/// Asks for an operation, and lets the session hear of it.
+async fn ask(
+    stage: &Stage,
+    link: &mut ForeignLink,
+    request: &OperationRequest,
+) -> oneshot::Receiver<()> {
+    let acked = stage.hub.state().foreign.operate(&node("a1"), request).await;
+    for _ in 0..3 {
+        assert!(is_served(link).await);
+    }
+    acked
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operation_is_taken_on_when_it_is_acked_and_asked_for_again_if_the_stream_dies_before() {
+    let stage = stage().await;
+    let kinds = [
+        (Operation::Sync, Kind::SetOperation),
+        (Operation::Refresh, Kind::SpecUpdate),
+        (Operation::Terminate, Kind::TerminateOperation),
+    ];
+    let mut link = at_work(&stage).await;
+    for (operation, kind) in kinds {
+        let request = request(operation, "one");
+        let asked = operated(&stage, &request);
+        let first = next(&mut link, &kind).await;
+        assert!(is_served(&mut link).await && !asked.is_finished(), "{operation}: it is not acked");
+        drop(link);
+        assert_eq!(asked.await.unwrap(), Some(Verdict::Unknown), "{operation}");
+        // Nobody is here to be asked; then somebody is.
+        let asked = operated(&stage, &request);
+        link = connected(&stage, "a1").await;
+        let again = next(&mut link, &kind).await;
+        assert_eq!(payload(&again)["operation"], payload(&first)["operation"], "{operation}");
+        say(&link, &again.ack()).await;
+        assert!(matches!(asked.await.unwrap(), Some(Verdict::Taken { .. })), "{operation}");
+    }
+    stage.hub.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ack_of_an_older_event_does_not_count_for_a_refresh() {
+    let stage = stage().await;
+    let mut link = connected(&stage, "a1").await;
+    assert!(is_served(&mut link).await);
+    want(&stage, "u", false).await;
+    let create = next(&mut link, &Kind::Create).await;
+    let mut acked = ask(&stage, &mut link, &request(Operation::Refresh, "one")).await;
+    say(&link, &create.ack()).await;
+    let update = next(&mut link, &Kind::SpecUpdate).await;
+    assert_eq!(payload(&update)["metadata"]["annotations"][REFRESH], "normal");
+    assert!(acked.try_recv().is_err());
+    say(&link, &update.ack()).await;
+    timeout(PATIENCE, acked).await.unwrap().unwrap();
+    stage.hub.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ack_of_an_older_sync_does_not_count_for_a_newer_one() {
+    let stage = stage().await;
+    let mut link = at_work(&stage).await;
+    let asked = operated(&stage, &request(Operation::Sync, "older"));
+    let older = next(&mut link, &Kind::SetOperation).await;
+    let mut acked = ask(&stage, &mut link, &request(Operation::Sync, "newer")).await;
+    assert_eq!(asked.await.unwrap(), Some(Verdict::Unknown), "it is overtaken");
+    say(&link, &older.ack()).await;
+    let newer = next(&mut link, &Kind::SetOperation).await;
+    let info = &payload(&newer)["operation"]["info"];
+    assert_eq!(*info, json!([{"name": OPERATION_ID, "value": "newer"}]));
+    assert!(acked.try_recv().is_err());
+    say(&link, &newer.ack()).await;
+    timeout(PATIENCE, acked).await.unwrap().unwrap();
+    stage.hub.drain().await;
+}

@@ -44,7 +44,9 @@ impl Session {
             (Mode::Autonomous, Action::Create | Action::SpecUpdate) => {
                 (self.shown(&key, object).await, Follows::Nothing)
             }
-            (Mode::Autonomous, Action::Delete) => (self.unshown(&key).await, Follows::Nothing),
+            (Mode::Autonomous, Action::Delete) => {
+                (self.unshown(&key, object).await, Follows::Nothing)
+            }
             _ => (Outcome::Refused, Follows::Nothing),
         }
     }
@@ -126,8 +128,16 @@ impl Session {
         self.keep(&observed_of(&self.agent), Item::put(record, observed.encode())).await
     }
 
-    async fn unshown(&self, key: &ObjectKey) -> Outcome {
+    /// An autonomous agent wants something no more.
+    async fn unshown(&self, key: &ObjectKey, object: &Object) -> Outcome {
         let record = key.record_key();
+        let had = self.state.views.fleet.agent_wants(&self.agent, &record);
+        let uid = object.metadata.uid.as_deref().filter(|uid| !uid.is_empty());
+        let other = |had: &Desired| uid.is_some_and(|uid| uid != had.uid);
+        if had.as_ref().and_then(|t| t.says()).is_some_and(other) {
+            // Go agents keep no order between objects of one name: its successor was shown before.
+            return Outcome::Done;
+        }
         let kept = self.keep(&wanted_of(&self.agent), Item::remove(record.clone())).await;
         match kept {
             Outcome::Done => self.keep(&observed_of(&self.agent), Item::remove(record)).await,

@@ -1,5 +1,6 @@
 //! What becomes of what an agent is told, and of what it tells, when acks are late or do not come.
 
+use bowline_argocd::payload::encode;
 use bowline_argocd::{Event, Kind, Target};
 use bowline_resources::argocd::{OPERATION_ID, REFRESH};
 use bowline_resources::{Desired, Object, Operation, Owner, desired_shelf};
@@ -93,6 +94,12 @@ async fn ask(
     acked
 }
 
+/// What an agent says of its Application.
+fn said(kind: Kind, object: &Object, number: u64) -> Event {
+    let id = format!("web_{}", object.metadata.uid.as_deref().unwrap_or_default());
+    Event::new(kind, Target::Application, id.clone(), format!("{id}_{number}"), encode(object))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operation_is_taken_on_when_it_is_acked_and_asked_for_again_if_the_stream_dies_before() {
     let stage = stage().await;
@@ -152,5 +159,32 @@ async fn the_ack_of_an_older_sync_does_not_count_for_a_newer_one() {
     assert!(acked.try_recv().is_err());
     say(&link, &newer.ack()).await;
     timeout(PATIENCE, acked).await.unwrap().unwrap();
+    stage.hub.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_end_of_an_object_leaves_its_successor_alone() {
+    let stage = stage().await;
+    let entry = RosterEntry::new(node("a3"), Mode::Autonomous, clock::now());
+    stage.hub.state().enlist(&entry, None).await.unwrap();
+    let mut link = connected(&stage, "a3").await;
+    let app = |uid| {
+        let mut app = app(uid);
+        app.metadata.namespace = Some("argocd".into());
+        app
+    };
+    let key = ObjectKey::from_parts("argoproj.io", "Application", "a3", "web").unwrap();
+    let wanted = || {
+        let wanted = stage.hub.state().views.fleet.agent_wants(&node("a3"), &key.record_key());
+        wanted.and_then(|wanted| Some(wanted.says()?.uid.clone()))
+    };
+    for (kind, uid) in [(Kind::Create, "one"), (Kind::Create, "two"), (Kind::Delete, "one")] {
+        say(&link, &said(kind, &app(uid), 1)).await;
+    }
+    assert!(is_served(&mut link).await);
+    assert_eq!(wanted().as_deref(), Some("two"));
+    say(&link, &said(Kind::Delete, &app("two"), 2)).await;
+    assert!(is_served(&mut link).await);
+    assert_eq!(wanted(), None);
     stage.hub.drain().await;
 }

@@ -129,7 +129,7 @@ impl Session {
 
     async fn serve(mut self, mut orders: Orders) {
         self.outbox.stream_up(self.now().mono);
-        self.begin();
+        self.begin().await;
         let mut proof = tokio::time::interval_at(tokio::time::Instant::now() + PROOF, PROOF);
         loop {
             if self.send_due().await.is_none() {
@@ -152,13 +152,14 @@ impl Session {
                 },
                 () = tokio::time::sleep(wait), if !full => {}
                 () = until_room, if full => {}
-                _ = proof.tick() => self.begin(),
+                _ = proof.tick() => self.begin().await,
             }
         }
     }
 
     /// Begins a round of comparing. What is wanted now is told in the course of it.
-    fn begin(&mut self) {
+    async fn begin(&mut self) {
+        self.sweep().await;
         let inventory = self.speech().inventory();
         self.sums.retain(&inventory);
         if self.mode == Mode::Managed {
@@ -233,7 +234,7 @@ impl Session {
         };
         match self.inbox.take(event) {
             Taken::Work(work) => self.work(work).await,
-            Taken::Ack { resource_id, event_id } => self.acked(&resource_id, &event_id),
+            Taken::Ack { resource_id, event_id } => self.acked(&resource_id, &event_id).await,
             Taken::Answer(ack) => self.answer(ack),
             Taken::Refused { ack, why } => {
                 tracing::warn!(agent = %self.agent, %why, "an event is not taken");
@@ -281,10 +282,13 @@ impl Session {
         }
     }
 
-    fn acked(&mut self, resource_id: &str, event_id: &str) {
+    async fn acked(&mut self, resource_id: &str, event_id: &str) {
         let now = self.now().mono;
         let Some((subject, need)) = self.outbox.ack(resource_id, event_id, now) else { return };
         self.settle(&subject, &need);
+        if let (Subject::Object(place), Need::Delete { .. }) = (&subject, &need) {
+            self.let_go(place).await;
+        }
         // Only the ack of this has to do with everything.
         let inventory = match need {
             Need::RequestResync => self.speech().inventory(),

@@ -1,9 +1,11 @@
 //! What becomes of what an agent is told, and of what it tells, when acks are late or do not come.
 
+use std::time::Duration;
+
 use bowline_argocd::payload::encode;
 use bowline_argocd::{Event, Kind, Target};
-use bowline_resources::argocd::{OPERATION_ID, REFRESH};
-use bowline_resources::{Desired, Object, Operation, Owner, desired_shelf};
+use bowline_resources::argocd::{OPERATION_ID, REFRESH, SOURCE_UID};
+use bowline_resources::{Desired, Object, Observed, Of, Operation, Owner, desired_shelf};
 use bowline_types::{Item, Key, Verdict, Wall};
 use bowline_wire::ForeignLink;
 use serde_json::{Value, json};
@@ -94,10 +96,29 @@ async fn ask(
     acked
 }
 
+/// Waits until what is kept of the agent's word on its Application is so.
+async fn until_seen(stage: &Stage, agent: &str, is: impl Fn(Option<&Observed>) -> bool) {
+    let fleet = &stage.hub.state().views.fleet;
+    let seen = async {
+        while !is(fleet.seen(&node(agent), &record()).as_ref().and_then(|seen| seen.says())) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, seen).await.unwrap();
+}
+
 /// What an agent says of its Application.
 fn said(kind: Kind, object: &Object, number: u64) -> Event {
     let id = format!("web_{}", object.metadata.uid.as_deref().unwrap_or_default());
     Event::new(kind, Target::Application, id.clone(), format!("{id}_{number}"), encode(object))
+}
+
+/// The copy of the Application that a managed agent has.
+fn copy() -> Object {
+    let mut copy = app("of-the-copy");
+    copy.metadata.annotations.insert(SOURCE_UID.into(), "u".into());
+    copy.status = Some(json!({"health": {"status": "Healthy"}}));
+    copy
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -186,5 +207,53 @@ async fn a_late_end_of_an_object_leaves_its_successor_alone() {
     say(&link, &said(Kind::Delete, &app("two"), 2)).await;
     assert!(is_served(&mut link).await);
     assert_eq!(wanted(), None);
+    stage.hub.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_reported_is_forgotten_when_it_has_let_go_of_it() {
+    let stage = stage().await;
+    let mut link = at_work(&stage).await;
+    say(&link, &said(Kind::StatusUpdate, &copy(), 1)).await;
+    until_seen(&stage, "a1", |seen| seen.is_some()).await;
+    write(&stage, Item::remove(record())).await;
+    let told = next(&mut link, &Kind::Delete).await;
+    until_seen(&stage, "a1", |seen| seen.is_some()).await;
+    say(&link, &told.ack()).await;
+    until_seen(&stage, "a1", |seen| seen.is_none()).await;
+    stage.hub.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_that_the_agent_has_to_report_is_heard_before_its_report_is_forgotten() {
+    let stage = stage().await;
+    let mut link = at_work(&stage).await;
+    say(&link, &said(Kind::StatusUpdate, &copy(), 1)).await;
+    want(&stage, "u", true).await;
+    let told = next(&mut link, &Kind::SpecUpdate).await;
+    say(&link, &told.ack()).await;
+    say(&link, &said(Kind::Delete, &copy(), 2)).await;
+    // By its word the tombstone is written, and what follows is the order to let go of it.
+    let told = next(&mut link, &Kind::Delete).await;
+    assert!(stage.hub.state().views.fleet.hub_wants(&node("a1"), &record()).is_none());
+    say(&link, &told.ack()).await;
+    until_seen(&stage, "a1", |seen| seen.is_none()).await;
+    stage.hub.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_on_what_is_wanted_no_more_are_swept_out_when_their_agent_comes() {
+    let stage = stage().await;
+    drop(at_work(&stage).await);
+    let state = stage.hub.state();
+    let report = Observed::new(Of { uid: "u".into(), rev: 1 }, Wall(0)).encode();
+    let mut other = app("u").key();
+    other.name = "long-gone".into();
+    let both = [record(), other.record_key()].map(|key| Item::put(key, report.clone()));
+    state.handle.write(&observed_of(&node("a1")), vec![], both.to_vec()).await.unwrap();
+    let mut link = connected(&stage, "a1").await;
+    assert!(is_served(&mut link).await);
+    assert!(state.views.fleet.seen(&node("a1"), &other.record_key()).is_none());
+    assert!(state.views.fleet.seen(&node("a1"), &record()).is_some(), "this one is wanted");
     stage.hub.drain().await;
 }

@@ -119,6 +119,14 @@ impl Outbox {
         due.filter(|_| self.stream == Stream::Up)
     }
 
+    /// Whether there is such a need of a subject, in flight or not.
+    pub fn owes(&self, subject: &Subject, such: impl Fn(&Need) -> bool) -> bool {
+        let lane = self.lanes.get(subject);
+        lane.is_some_and(|lane| {
+            lane.needs.iter().chain(lane.flying.as_ref().map(|f| &f.need)).any(such)
+        })
+    }
+
     /// How many subjects the peer has not been told all of, or has not acked.
     pub fn owed(&self) -> usize {
         self.lanes.len()

@@ -2,6 +2,7 @@
 //! shelves on their behalf, under its own name.
 
 mod admit;
+mod asked;
 mod keeping;
 mod keyring;
 mod options;
@@ -15,12 +16,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bowline_argocd::auth::{self, Line};
-use bowline_resources::{ObjectKey, Operation};
+use bowline_resources::{ObjectKey, OperationRequest};
 use bowline_sync::{Plan, Recovery};
 use bowline_types::{NodeId, ShelfId, ShelfName};
 use parking_lot::Mutex;
-use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::clock;
 use crate::plane::Plane;
@@ -100,12 +100,10 @@ pub(crate) enum Order {
     Look,
     /// Somebody asks for an operation.
     Operate {
-        /// On this.
-        key: ObjectKey,
-        /// This.
-        operation: Operation,
-        /// In this way.
-        argument: Value,
+        /// This one.
+        request: Box<OperationRequest>,
+        /// Told when the agent has acked it; dropped if that will not be.
+        taken: oneshot::Sender<()>,
     },
 }
 
@@ -141,6 +139,8 @@ pub(crate) struct Sessions {
     shown: Mutex<BTreeMap<NodeId, String>>,
     /// What agents said that they run when they were last let in.
     versions: Mutex<BTreeMap<NodeId, String>>,
+    /// Another session is up.
+    began: Notify,
 }
 
 impl Sessions {
@@ -150,6 +150,7 @@ impl Sessions {
         let (looks, owed) = (Looks::default(), Owed::default());
         let teller = Teller { number, orders, looks: looks.clone(), owed: owed.clone() };
         self.up.lock().insert(agent.clone(), teller);
+        self.began.notify_waiters();
         Orders { todo, looks, owed }
     }
 
@@ -199,10 +200,23 @@ impl Sessions {
         self.up.lock().keys().cloned().collect()
     }
 
-    /// Tells the session of an agent, if there is one.
-    pub(crate) fn tell(&self, agent: &NodeId, order: impl FnOnce() -> Order) -> bool {
-        let sessions = self.up.lock();
-        sessions.get(agent).is_some_and(|teller| teller.orders.send(order()).is_ok())
+    /// Asks an agent for an operation as soon as it is here. What is given back is told when the agent has
+    /// acked it, and ends if its session does before.
+    pub(crate) async fn operate(
+        &self,
+        agent: &NodeId,
+        request: &OperationRequest,
+    ) -> oneshot::Receiver<()> {
+        loop {
+            let began = self.began.notified();
+            let teller = self.up.lock().get(agent).map(|teller| teller.orders.clone());
+            let (taken, acked) = oneshot::channel();
+            let order = Order::Operate { request: Box::new(request.clone()), taken };
+            if teller.is_some_and(|teller| teller.send(order).is_ok()) {
+                return acked;
+            }
+            began.await;
+        }
     }
 
     /// Tells the session of an agent, if there is one, that what is wanted of these may have changed.

@@ -8,14 +8,15 @@ use bowline_drive::Handle;
 use bowline_resources::{
     OperationRequest, Owner, RosterEntry, Speaks, desired_shelf, roster_shelf,
 };
-use bowline_types::{Guard, Interest, Item, NodeId, Rev, Wall};
+use bowline_types::{Cursor, Guard, Interest, Item, NodeId, Rev, Verdict, Wall};
 use bowline_wire::ServerHandle;
+use bytes::Bytes;
 use tokio::sync::Semaphore;
 
 use crate::access::{self, RevokedEntry};
 use crate::audit::Auditor;
 use crate::contacts::Contacts;
-use crate::dialect::{self, Dialect, Order, Sessions};
+use crate::dialect::{self, Dialect, Sessions};
 use crate::handover::Handovers;
 use crate::metrics::HubMetrics;
 use crate::pace::Pace;
@@ -147,12 +148,24 @@ impl State {
         self.handle.regate();
     }
 
-    /// Hands an operation to an agent of argocd-agent, if this one is and is connected.
-    pub(crate) fn operate_foreign(&self, agent: &NodeId, request: &OperationRequest) -> bool {
-        self.foreign.tell(agent, || Order::Operate {
-            key: request.key.clone(),
-            operation: request.operation,
-            argument: request.argument.clone(),
+    /// Has an agent of argocd-agent take an operation on: it has, once it has acked it. None if this agent
+    /// is not one.
+    pub(crate) async fn operate_foreign(
+        &self,
+        agent: &NodeId,
+        request: &OperationRequest,
+        patience: Duration,
+    ) -> Option<Verdict> {
+        if self.views.roster.entry(agent)?.speaks.is_native() {
+            return None;
+        }
+        let end = tokio::time::Instant::now() + patience;
+        let asked = tokio::time::timeout_at(end, self.foreign.operate(agent, request)).await;
+        let Ok(acked) = asked else { return Some(Verdict::Expired) };
+        Some(match tokio::time::timeout_at(end, acked).await {
+            Ok(Ok(())) => Verdict::Taken { at: Cursor::default(), answer: Bytes::new() },
+            // Its stream has ended, or it is slow.
+            Ok(Err(_)) | Err(_) => Verdict::Unknown,
         })
     }
 

@@ -108,6 +108,22 @@ fn an_event_is_complete_and_its_ack_pays_the_debt() {
 }
 
 #[test]
+fn what_is_owed_again_is_owed_after_the_ack_of_the_older_telling() {
+    let mut bench = Bench::new();
+    let owes = |bench: &Bench| bench.outbox.owes(&web(), |need| *need == Need::SpecUpdate);
+    assert!(!owes(&bench));
+    bench.owe(Need::SpecUpdate, 1);
+    let older = bench.one(1);
+    assert!(owes(&bench), "in flight");
+    bench.owe(Need::SpecUpdate, 2);
+    bench.ack(&older, 3);
+    assert!(owes(&bench), "it waits");
+    let newer = bench.one(3);
+    bench.ack(&newer, 4);
+    assert!(!owes(&bench));
+}
+
+#[test]
 fn without_an_ack_it_is_told_again_for_ever() {
     let mut bench = Bench::new();
     bench.owe(Need::SpecUpdate, 0);

@@ -73,10 +73,10 @@ async fn propose(
     agent: &NodeId,
     request: OperationRequest,
 ) -> Result<OperationAsked, Fault> {
-    if state.operate_foreign(agent, &request) {
-        return Ok(begun(&request));
-    }
-    let answer = ask_agent(state, agent, request.encode()).await?;
+    let answer = match state.operate_foreign(agent, &request, state.patience).await {
+        Some(verdict) => answer_of(agent, verdict)?,
+        None => ask_agent(state, agent, request.encode()).await?,
+    };
     Ok(serde_json::from_slice::<OperationState>(&answer)
         .map_or_else(|_| begun(&request), |begun| OperationAsked::from(&begun)))
 }
@@ -84,7 +84,12 @@ async fn propose(
 /// Asks an agent's decider for something; its answer.
 pub(super) async fn ask_agent(state: &State, agent: &NodeId, ask: Bytes) -> Result<Bytes, Fault> {
     let shelf = observed_shelf(agent);
-    match state.handle.propose(&shelf, vec![], vec![], Some(ask), state.patience).await? {
+    let asked = state.handle.propose(&shelf, vec![], vec![], Some(ask), state.patience);
+    answer_of(agent, asked.await?)
+}
+
+fn answer_of(agent: &NodeId, verdict: Verdict) -> Result<Bytes, Fault> {
+    match verdict {
         Verdict::Taken { answer, .. } => Ok(answer),
         Verdict::Refused { why, .. } => Err(Code::Refused.because(why)),
         Verdict::Expired => Err(Code::Away

@@ -18,8 +18,8 @@ use super::{DialectError, DialectOptions, TokenKey};
 use crate::plane::Plane;
 use crate::state::State;
 
-/// How often files are looked at.
-const LOOK: Duration = Duration::from_secs(5);
+/// How often files are looked at, and what could not be read.
+const LOOK: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 5000 });
 /// Secrets that may wait to be checked for one address. Whoever sends more guesses than that must not
 /// have everybody else wait behind them.
 const MOST_WAITING: usize = 64;
@@ -180,8 +180,8 @@ impl Keyring {
         }
     }
 
-    /// Waits until it is worth a look.
-    async fn until_worth(&self, watch: &mut Option<Watch>) {
+    /// Waits until it is worth a look. Nobody tells when what failed would succeed.
+    async fn until_worth(&self, watch: &mut Option<Watch>, failed: bool) {
         let pause = tokio::time::sleep(LOOK);
         let (Some(watch), TokenKey::Secret(name)) = (watch, &self.key) else {
             return pause.await;
@@ -190,7 +190,7 @@ impl Keyring {
         loop {
             let heard = tokio::select! {
                 heard = watch.next() => heard,
-                () = &mut pause, if self.has_files() => return,
+                () = &mut pause, if failed || self.has_files() => return,
             };
             match heard {
                 Heard::Put(object) if object.metadata.name == *name => return,
@@ -213,7 +213,7 @@ pub(crate) async fn follow(state: Arc<State>) {
     let mut watch = keys.watch(plane).await;
     let mut trouble = String::new();
     loop {
-        keys.until_worth(&mut watch).await;
+        keys.until_worth(&mut watch, !trouble.is_empty()).await;
         match keys.look(plane).await {
             Ok(news) => {
                 trouble.clear();

@@ -4,14 +4,17 @@ use bowline_argocd::payload::ErrorReport;
 use bowline_argocd::{Action, Outcome, Place, Resource, source_uid};
 use bowline_drive::Error;
 use bowline_resources::argocd::{NAMESPACE_REMAPPED, app};
-use bowline_resources::{Desired, Mode, Object, ObjectKey, Observed, Of, Sync};
-use bowline_sync::WriteError;
-use bowline_types::{Item, Key, MAX_COMMIT_BYTES, ShelfId};
+use bowline_resources::{
+    Desired, Mode, Object, ObjectKey, Observed, Of, Owner, Sync, desired_shelf,
+};
+use bowline_sync::{Node, WriteError};
+use bowline_types::{Item, Key, MAX_COMMIT_BYTES, NodeId, Record, ShelfId};
 use serde_json::Value;
 
 use super::session::Session;
 use super::{observed_of, wanted_of};
 use crate::clock;
+use crate::settle::write_all;
 
 /// What else follows from something that an agent said.
 pub(super) enum Follows {
@@ -44,7 +47,9 @@ impl Session {
             (Mode::Autonomous, Action::Create | Action::SpecUpdate) => {
                 (self.shown(&key, object).await, Follows::Nothing)
             }
-            (Mode::Autonomous, Action::Delete) => (self.unshown(&key).await, Follows::Nothing),
+            (Mode::Autonomous, Action::Delete) => {
+                (self.unshown(&key, object).await, Follows::Nothing)
+            }
             _ => (Outcome::Refused, Follows::Nothing),
         }
     }
@@ -99,6 +104,34 @@ impl Session {
         (self.keep(&observed_of(&self.agent), item).await, Follows::Nothing)
     }
 
+    /// A managed agent has let go of something. What it last said of that goes too, unless somebody still
+    /// waits for its word, or for that of a successor.
+    pub(super) async fn let_go(&self, place: &Place) {
+        let Some(record) = self.speech().key(place).map(|key| key.record_key()) else { return };
+        let fleet = &self.state.views.fleet;
+        let waits = fleet.hub_wants(&self.agent, &record).is_some();
+        if self.mode == Mode::Managed && !waits && fleet.seen(&self.agent, &record).is_some() {
+            // What is not forgotten now is swept out when the next round begins.
+            self.keep(&observed_of(&self.agent), Item::remove(record)).await;
+        }
+    }
+
+    /// Forgets what a managed agent said of things that nobody wants any more: it may have let go of them
+    /// while nobody listened.
+    pub(super) async fn sweep(&self) {
+        if self.mode != Mode::Managed {
+            return;
+        }
+        let agent = self.agent.clone();
+        let Ok(left) = self.state.handle.with(move |node| unwanted(node, &agent)).await else {
+            return;
+        };
+        let left = left.into_iter().map(Item::remove);
+        if let Err(error) = write_all(&self.state, &observed_of(&self.agent), left).await {
+            tracing::warn!(agent = %self.agent, %error, "old reports could not be forgotten yet");
+        }
+    }
+
     /// An autonomous agent wants something.
     async fn shown(&self, key: &ObjectKey, object: &Object) -> Outcome {
         let Some(uid) = object.metadata.uid.clone() else { return Outcome::Refused };
@@ -126,8 +159,16 @@ impl Session {
         self.keep(&observed_of(&self.agent), Item::put(record, observed.encode())).await
     }
 
-    async fn unshown(&self, key: &ObjectKey) -> Outcome {
+    /// An autonomous agent wants something no more.
+    async fn unshown(&self, key: &ObjectKey, object: &Object) -> Outcome {
         let record = key.record_key();
+        let had = self.state.views.fleet.agent_wants(&self.agent, &record);
+        let uid = object.metadata.uid.as_deref().filter(|uid| !uid.is_empty());
+        let other = |had: &Desired| uid.is_some_and(|uid| uid != had.uid);
+        if had.as_ref().and_then(|t| t.says()).is_some_and(other) {
+            // Go agents keep no order between objects of one name: its successor was shown before.
+            return Outcome::Done;
+        }
         let kept = self.keep(&wanted_of(&self.agent), Item::remove(record.clone())).await;
         match kept {
             Outcome::Done => self.keep(&observed_of(&self.agent), Item::remove(record)).await,
@@ -166,6 +207,19 @@ impl Session {
             }
         }
     }
+}
+
+/// What a managed agent reported on and nobody wants. While it is not known yet all that is wanted, that
+/// is nothing.
+fn unwanted(node: &Node, agent: &NodeId) -> Vec<Key> {
+    let (wanted, seen) = (desired_shelf(agent, Owner::Hub), observed_of(agent));
+    let (Some(wanted), Some(seen)) = (node.read(&wanted), node.read(&seen)) else { return vec![] };
+    if wanted.head.sealed.is_none_or(|at| at > wanted.place.cursor.rev) {
+        return vec![];
+    }
+    let is_wanted = |key: &Key| wanted.map.get(key.as_str()).is_some_and(Record::is_live);
+    let keys = seen.map.live().map(|record| record.key.clone());
+    keys.filter(|key| !is_wanted(key)).collect()
 }
 
 /// A spec but for its destination, which each end has in its own words.

@@ -10,14 +10,15 @@ use bowline_argocd::{
     Work,
 };
 use bowline_resources::argocd::project::Mapping;
-use bowline_resources::{Mode, ObjectKey, Operation};
+use bowline_resources::{Mode, ObjectKey, Operation, OperationRequest};
 use bowline_types::{Mono, NodeId, Now, Rev};
 use bowline_wire::ForeignLink;
-use serde_json::Value;
+use tokio::sync::oneshot;
 
+use super::asked::{Asked, Request};
 use super::reports::Follows;
-use super::speech::{Asked, Speech, Sums};
-use super::{Looks, Order, Orders, keeping};
+use super::speech::{Speech, Sums};
+use super::{Looks, Order, Orders, asked, keeping};
 use crate::clock;
 use crate::state::State;
 
@@ -128,7 +129,7 @@ impl Session {
 
     async fn serve(mut self, mut orders: Orders) {
         self.outbox.stream_up(self.now().mono);
-        self.begin();
+        self.begin().await;
         let mut proof = tokio::time::interval_at(tokio::time::Instant::now() + PROOF, PROOF);
         loop {
             if self.send_due().await.is_none() {
@@ -151,13 +152,14 @@ impl Session {
                 },
                 () = tokio::time::sleep(wait), if !full => {}
                 () = until_room, if full => {}
-                _ = proof.tick() => self.begin(),
+                _ = proof.tick() => self.begin().await,
             }
         }
     }
 
     /// Begins a round of comparing. What is wanted now is told in the course of it.
-    fn begin(&mut self) {
+    async fn begin(&mut self) {
+        self.sweep().await;
         let inventory = self.speech().inventory();
         self.sums.retain(&inventory);
         if self.mode == Mode::Managed {
@@ -232,7 +234,7 @@ impl Session {
         };
         match self.inbox.take(event) {
             Taken::Work(work) => self.work(work).await,
-            Taken::Ack { resource_id, event_id } => self.acked(&resource_id, &event_id),
+            Taken::Ack { resource_id, event_id } => self.acked(&resource_id, &event_id).await,
             Taken::Answer(ack) => self.answer(ack),
             Taken::Refused { ack, why } => {
                 tracing::warn!(agent = %self.agent, %why, "an event is not taken");
@@ -280,16 +282,12 @@ impl Session {
         }
     }
 
-    fn acked(&mut self, resource_id: &str, event_id: &str) {
+    async fn acked(&mut self, resource_id: &str, event_id: &str) {
         let now = self.now().mono;
         let Some((subject, need)) = self.outbox.ack(resource_id, event_id, now) else { return };
-        if let Subject::Object(place) = &subject {
-            match need {
-                Need::SetOperation => drop(self.asked.operations.remove(place)),
-                Need::SpecUpdate | Need::Create => drop(self.asked.refreshes.remove(place)),
-                Need::Delete { .. } => drop(self.asked.ends.remove(place)),
-                _ => {}
-            }
+        self.settle(&subject, &need);
+        if let (Subject::Object(place), Need::Delete { .. }) = (&subject, &need) {
+            self.let_go(place).await;
         }
         // Only the ack of this has to do with everything.
         let inventory = match need {
@@ -300,13 +298,34 @@ impl Session {
         self.owe(owed);
     }
 
+    /// Forgets what the agent has been told. What has been asked for since is owed again, and not part of
+    /// what was acked.
+    fn settle(&mut self, subject: &Subject, need: &Need) {
+        let Subject::Object(place) = subject else { return };
+        let is_delete = |need: &Need| matches!(need, Need::Delete { .. });
+        match asked::operation(need) {
+            Some(operation) if !self.is_owed(subject, operation) => {
+                self.asked.acked(place, operation);
+            }
+            None if is_delete(need) && !self.outbox.owes(subject, is_delete) => {
+                self.asked.ends.remove(place);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the agent has not acked yet what it is asked for.
+    fn is_owed(&self, subject: &Subject, operation: Operation) -> bool {
+        self.outbox.owes(subject, |need| asked::operation(need) == Some(operation))
+    }
+
     fn obey(&mut self, order: Order, looks: &Looks) {
         match order {
             Order::Look => {
                 let keys = std::mem::take(&mut *looks.lock());
                 self.look(&keys);
             }
-            Order::Operate { key, operation, argument } => self.operate(&key, operation, argument),
+            Order::Operate { request, taken } => self.operate(*request, taken),
         }
     }
 
@@ -324,6 +343,7 @@ impl Session {
                 (Some((uid, rev)), None) => {
                     owed.push((subject, Need::Delete { uid }));
                     self.told.remove(&place);
+                    self.asked.forget(&place);
                     self.asked.ends.insert(place, rev);
                 }
                 (None, Some(new)) => {
@@ -333,6 +353,7 @@ impl Session {
                 (Some((old, _)), Some(new)) if old != new.0 => {
                     owed.push((subject.clone(), Need::Delete { uid: old }));
                     owed.push((subject, Need::Create));
+                    self.asked.forget(&place);
                     self.told.insert(place, new);
                 }
                 (Some(old), Some(new)) if old.1 != new.1 => {
@@ -345,22 +366,17 @@ impl Session {
         self.owe(owed);
     }
 
-    fn operate(&mut self, key: &ObjectKey, operation: Operation, argument: Value) {
-        let Some(place) = self.speech().place(key) else { return };
-        let need = match operation {
-            Operation::Sync => {
-                let argument =
-                    if argument.is_object() { argument } else { serde_json::json!({"sync": {}}) };
-                self.asked.operations.insert(place.clone(), argument);
-                Need::SetOperation
-            }
-            Operation::Refresh => {
-                let how = argument.as_str().unwrap_or("normal").to_owned();
-                self.asked.refreshes.insert(place.clone(), how);
-                Need::SpecUpdate
-            }
-            Operation::Terminate => Need::TerminateOperation,
-        };
-        self.owe(vec![(Subject::Object(place), need)]);
+    fn operate(&mut self, request: OperationRequest, taken: oneshot::Sender<()>) {
+        // Dropping `taken` says that there is nothing here to operate on.
+        let Some(place) = self.speech().place(&request.key) else { return };
+        let Some((uid, _)) = self.speech().version(&place) else { return };
+        if request.uid.as_ref().is_some_and(|other| *other != uid) {
+            return;
+        }
+        let (subject, operation) = (Subject::Object(place.clone()), request.operation);
+        let request = self.asked.add(place, request, taken);
+        if request == Request::New || !self.is_owed(&subject, operation) {
+            self.owe(vec![(subject, asked::need(operation))]);
+        }
     }
 }

@@ -13,9 +13,10 @@ use bowline_resources::argocd::{GPG_KEYS, GROUP, REFRESH};
 use bowline_resources::{Desired, Mode, Object, ObjectKey};
 use bowline_types::{NodeId, Rev};
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::admit::fresh;
+use super::asked::Asked;
 use crate::state::State;
 
 /// One agent, as the dialect names its things.
@@ -47,15 +48,6 @@ impl Sums {
     pub(super) fn retain(&self, inventory: &Inventory) {
         self.0.lock().retain(|place, _| inventory.get(place).is_some());
     }
-}
-
-/// What people asked for and the agent has not been told yet.
-#[derive(Debug, Default)]
-pub(super) struct Asked {
-    pub(super) operations: BTreeMap<Place, Value>,
-    pub(super) refreshes: BTreeMap<Place, String>,
-    /// What the agent was told of and is wanted no more, with the rev that it was last told.
-    pub(super) ends: BTreeMap<Place, Rev>,
 }
 
 impl Speech<'_> {
@@ -149,8 +141,8 @@ impl Speech<'_> {
         object.metadata.namespace = Some(place.namespace.clone());
         object.metadata.uid = Some(desired.uid.clone());
         object.metadata.rest.insert("resourceVersion".into(), rev.to_string().into());
-        if let Some(how) = self.asked.refreshes.get(place) {
-            object.metadata.annotations.insert(REFRESH.into(), how.clone());
+        if let Some(how) = self.asked.refresh(place) {
+            object.metadata.annotations.insert(REFRESH.into(), how.to_owned());
         }
         object
     }
@@ -187,8 +179,7 @@ impl Render for Speech<'_> {
         let mut object = self.told(place, &desired, rev);
         match need {
             Need::SetOperation => {
-                let operation = self.asked.operations.get(place)?.clone();
-                object.rest.insert("operation".into(), operation);
+                object.rest.insert("operation".into(), self.asked.sync(place)?);
             }
             Need::TerminateOperation => {
                 object.status = Some(json!({"operationState": {"phase": "Terminating"}}));

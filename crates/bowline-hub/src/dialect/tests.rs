@@ -1,6 +1,7 @@
 //! What the ports say to agents of argocd-agent that prove the wrong thing, or nothing.
 
 mod hostile;
+mod told;
 
 use std::collections::BTreeMap;
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use bowline_resources::argocd::{OPERATION_ID, REFRESH, app};
 use bowline_resources::{NOT_YET, Object, Observed, Operation, OperationRequest, observed_shelf};
-use bowline_types::{Cursor, NodeId, Verdict};
-use bytes::Bytes;
+use bowline_types::{NodeId, Verdict};
 use serde_json::{Value, json};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{Pair, Plane};
 use crate::state::State;
@@ -27,6 +27,8 @@ pub(super) struct Wish {
     id: String,
     argument: Value,
     stage: Stage,
+    /// Asks. What is wished for no more must not reach an agent that was away, after what is.
+    _asks: AbortOnDropHandle<()>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -104,23 +106,22 @@ impl Plane {
     fn ask(&self, state: &Arc<State>, pair: &Pair, request: OperationRequest) {
         let Some(plane) = state.plane.clone() else { return };
         let slot = (pair.clone(), request.operation);
-        {
-            let mut asked = self.asked.lock();
-            if asked.get(&slot).is_some_and(|wish| wish.is(&request)) {
-                return;
-            }
-            let (id, argument) = (request.id.clone(), request.argument.clone());
-            asked.insert(slot.clone(), Wish { id, argument, stage: Stage::Asked });
+        let mut asked = self.asked.lock();
+        if asked.get(&slot).is_some_and(|wish| wish.is(&request)) {
+            return;
         }
-        let state = state.clone();
-        tokio::spawn(async move {
-            let answered = hand_over(&state, &slot.0.0, &request).await;
+        let (id, argument) = (request.id.clone(), request.argument.clone());
+        let (state, asked_for) = (state.clone(), slot.clone());
+        let asks = tokio::spawn(async move {
+            let answered = hand_over(&state, &asked_for.0.0, &request).await;
             if !answered {
                 tokio::time::sleep(AGAIN).await;
             }
-            plane.note_answer(&slot, &request.id, answered);
-            plane.inbox.again(slot.0);
+            plane.note_answer(&asked_for, &request.id, answered);
+            plane.inbox.again(asked_for.0);
         });
+        let _asks = AbortOnDropHandle::new(asks);
+        asked.insert(slot, Wish { id, argument, stage: Stage::Asked, _asks });
     }
 
     fn note_answer(&self, slot: &(Pair, Operation), id: &str, answered: bool) {
@@ -144,9 +145,9 @@ impl Wish {
 /// Whether the agent has answered.
 async fn hand_over(state: &State, agent: &NodeId, request: &OperationRequest) -> bool {
     let (shelf, ask) = (observed_shelf(agent), Some(request.encode()));
-    let verdict = match state.operate_foreign(agent, request) {
-        true => Ok(Verdict::Taken { at: Cursor::default(), answer: Bytes::new() }),
-        false => state.handle.propose(&shelf, vec![], vec![], ask, PATIENCE).await,
+    let verdict = match state.operate_foreign(agent, request, PATIENCE).await {
+        Some(verdict) => Ok(verdict),
+        None => state.handle.propose(&shelf, vec![], vec![], ask, PATIENCE).await,
     };
     let key = &request.key;
     match verdict {

@@ -1,4 +1,6 @@
-//! Guesses in floods.
+//! Guesses in floods, and keys that could not be read.
+
+use bowline_kube::{Cluster, Kind, Scope};
 
 use super::*;
 
@@ -35,4 +37,41 @@ async fn whoever_floods_the_port_with_guesses_keeps_nobody_else_waiting() {
         tokio::task::yield_now().await;
     }
     assert!(!ask(flood, "wrong").await.unwrap().unwrap());
+}
+
+/// A watch that has nothing to tell: nobody is at the address, and nothing is asked of it.
+async fn silent(folder: &Path) -> Watch {
+    let path = folder.join("kubeconfig");
+    let file = serde_json::json!({
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {}}],
+    });
+    std::fs::write(&path, file.to_string()).unwrap();
+    let access = bowline_kube::Access::Kubeconfig { path: Some(path), context: None };
+    let options = bowline_kube::Options { access, ..bowline_kube::Options::default() };
+    let kind = Kind {
+        group: String::new(),
+        version: "v1".into(),
+        kind: "Secret".into(),
+        plural: "secrets".into(),
+        namespaced: true,
+        status: false,
+    };
+    Cluster::connect(options).await.unwrap().watch(&kind, Scope::Namespaces(vec![]), None)
+}
+
+#[tokio::test]
+async fn a_key_that_could_not_be_read_is_looked_at_again_though_nobody_tells_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("pki")).unwrap();
+    let options = DialectOptions::new("mtls:CN=([^,]+)");
+    let method: Method = options.auth.parse().unwrap();
+    let keys = Keyring::open(&options, &method, dir.path(), None).await.unwrap();
+    let keys = Keyring { key: TokenKey::Secret("tokens".into()), ..keys };
+    let mut watch = Some(silent(dir.path()).await);
+    let worth = tokio::time::timeout(4 * LOOK, keys.until_worth(&mut watch, false)).await;
+    assert!(worth.is_err(), "what was read is read again when it has changed");
+    keys.until_worth(&mut watch, true).await;
 }

@@ -14,22 +14,23 @@ const SECRET: (&str, &str) =
     ("U*U", "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW");
 
 /// How long anything may take on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A hub on which both agents have a secret, and a port without TLS.
-async fn stage() -> Stage {
+/// A hub on which all agents have a secret, and a port without TLS.
+pub(super) async fn stage() -> Stage {
     let users = tempfile::NamedTempFile::new().unwrap();
-    let lines = ["a1", "a2"].map(|name| format!("{name}:{}\n", SECRET.1));
+    let lines = ["a1", "a2", "a3"].map(|name| format!("{name}:{}\n", SECRET.1));
     std::fs::write(users.path(), lines.concat()).unwrap();
     let mut options = DialectOptions::new(format!("userpass:{}", users.path().display()));
     options.plaintext = Some("127.0.0.1:0".parse().unwrap());
     Stage::new(options).await
 }
 
-async fn connected(stage: &Stage, name: &str) -> ForeignLink {
+pub(super) async fn connected(stage: &Stage, name: &str) -> ForeignLink {
+    let mode = stage.hub.state().views.roster.entry(&node(name)).unwrap().mode.to_string();
     let address = stage.hub.addresses.plaintext.unwrap().to_string();
     let credentials = BTreeMap::from([("clientid", name), ("clientsecret", SECRET.0)].map(owned));
-    let auth = AuthRequest { credentials, version: "0.9.0".into(), ..request("userpass") };
+    let auth = AuthRequest { credentials, mode, version: "0.9.0".into(), ..request("userpass") };
     let options = DialerOptions::new(node(name), address, Arc::new(auth.clone()));
     let call = ForeignCall::connect(options, Transport::Http2).await.unwrap();
     let given = call.authenticate(auth).await.unwrap();
@@ -40,12 +41,12 @@ fn owned((key, value): (&str, &str)) -> (String, String) {
     (key.to_owned(), value.to_owned())
 }
 
-async fn say(link: &ForeignLink, event: &Event) {
+pub(super) async fn say(link: &ForeignLink, event: &Event) {
     link.send(event.to_wire(End::Agent)).await.unwrap();
 }
 
 /// Whether the hub still answers on this link, whatever else it says.
-async fn is_served(link: &mut ForeignLink) -> bool {
+pub(super) async fn is_served(link: &mut ForeignLink) -> bool {
     say(link, &Event::heartbeat("are-you-there")).await;
     let answered = async {
         while let Some(event) = link.next().await {

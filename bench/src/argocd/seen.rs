@@ -54,7 +54,7 @@ impl Seen {
                         telling.news.notify_waiters();
                     }
                     Heard::Listed => drop(ready.take()),
-                    Heard::Gone { .. } | Heard::Trouble(_) => {}
+                    Heard::Gone { .. } | Heard::Missed { .. } | Heard::Trouble(_) => {}
                 }
             }
         });

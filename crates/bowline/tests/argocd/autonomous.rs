@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::asked::sync_terminate_and_refresh;
 use crate::cluster::app;
 use crate::scene::Scene;
 
@@ -71,19 +72,10 @@ fn what_is_deleted_while_the_line_is_cut_is_gone_after() {
 }
 
 #[test]
-fn sync_and_refresh_from_the_control_plane_reach_the_agent() {
+fn sync_terminate_and_refresh_from_the_control_plane_reach_the_agent() {
     let scene = Scene::autonomous();
     create(&scene, "web");
-    let (here, there) = (scene.here("web"), scene.there("web"));
-    scene.plane.patch(&there, &json!({"operation": {"sync": {"revision": "v2"}}}));
-    scene.site_shows(&here, "an operation", |o| o["operation"]["sync"]["revision"] == "v2");
-    scene.plane_shows(&there, "handed over", |o| o["operation"].is_null());
-    let refresh = "argocd.argoproj.io/refresh";
-    scene.plane.patch(&there, &json!({"metadata": {"annotations": {refresh: "hard"}}}));
-    scene.site_shows(&here, "refresh asked for", |o| {
-        o["metadata"]["annotations"][refresh] == "hard"
-    });
-    scene.plane_shows(&there, "handed over", |o| o["metadata"]["annotations"][refresh].is_null());
+    sync_terminate_and_refresh(&scene, "web");
 }
 
 #[test]

@@ -88,7 +88,7 @@ pub(crate) struct GoScene {
     files: tempfile::TempDir,
     authority: Authority,
     settings: Value,
-    line: Line,
+    pub(crate) line: Line,
     /// Where agents connect.
     pub(crate) port: String,
 }

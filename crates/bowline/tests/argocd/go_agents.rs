@@ -4,58 +4,33 @@ use serde_json::{Value, json};
 
 use crate::cluster::{app, list};
 use crate::go_agent::{Auth, Setup};
+use crate::go_life::life;
+
+const WEBSOCKET: &[&str] = &["--enable-websocket"];
 
 /// How many Applications it takes to see that none is lost.
 fn many() -> usize {
     if std::env::var_os("BOWLINE_LONG").is_some() { 500 } else { 40 }
 }
 
+/// By certificate and by secret, over HTTP/2 and WebSocket.
+fn lives(mode: &str) {
+    let lines = [Auth::Mtls, Auth::UserPass].map(|auth| [&[][..], WEBSOCKET].map(|f| (auth, f)));
+    std::thread::scope(|scope| {
+        for (auth, flags) in lines.into_iter().flatten() {
+            scope.spawn(move || life(&Setup { auth, flags, ..Setup::new(mode) }));
+        }
+    });
+}
+
 #[test]
 fn a_go_agent_is_managed_through_restarts_of_either_side() {
-    let setup = Setup::new("managed");
-    let mut on = setup.scene();
-    let mut agent = setup.agent(&on);
-    let scene = &mut on.scene;
-    scene.plane.create(&app(&scene.name, "web", &json!({})));
-    let (here, there) = (scene.here("web"), scene.there("web"));
-    let copy = scene.site_shows(&here, "it is there", |o| !o.is_null());
-    let source = scene.plane.get(&there).unwrap();
-    let annotations = &copy["metadata"]["annotations"];
-    assert_eq!(annotations["argocd.argoproj.io/source-uid"], source["metadata"]["uid"]);
-    scene.site.patch(&here, &json!({"status": {"health": {"status": "Healthy"}}}));
-    scene.plane_shows(&there, "healthy", |o| o["status"]["health"]["status"] == "Healthy");
-    scene.plane.patch(&there, &json!({"spec": {"source": {"path": "new"}}}));
-    scene.site_shows(&here, "the new path", |o| o["spec"]["source"]["path"] == "new");
-    scene.plane.patch(&there, &json!({"operation": {"sync": {"revision": "v2"}}}));
-    scene.site_shows(&here, "an operation", |o| o["operation"]["sync"]["revision"] == "v2");
-    agent.kill();
-    scene.plane.create(&app(&scene.name, "meanwhile", &json!({})));
-    scene.plane.delete(&there);
-    agent.start();
-    scene.site_shows(&scene.here("meanwhile"), "it is there", |o| !o.is_null());
-    scene.site_shows(&here, "gone", Value::is_null);
-    scene.stage.kill_hub();
-    scene.plane.create(&app(&scene.name, "later", &json!({})));
-    scene.stage.start_hub();
-    scene.site_shows(&scene.here("later"), "it is there", |o| !o.is_null());
+    lives("managed");
 }
 
 #[test]
 fn an_autonomous_go_agent_is_shown_and_asked_to_sync() {
-    let setup = Setup::new("autonomous");
-    let on = setup.scene();
-    let _agent = setup.agent(&on);
-    let scene = &on.scene;
-    scene.site.create(&app(&scene.home, "web", &json!({"destination": {"name": "in-cluster"}})));
-    let (here, there) = (scene.here("web"), scene.there("web"));
-    let shown = scene.plane_shows(&there, "shown", |o| !o.is_null());
-    assert_eq!(shown["spec"]["project"], format!("{}-default", scene.name));
-    scene.site.patch(&here, &json!({"status": {"health": {"status": "Degraded"}}}));
-    scene.plane_shows(&there, "its health", |o| o["status"]["health"]["status"] == "Degraded");
-    scene.plane.patch(&there, &json!({"operation": {"sync": {"revision": "v2"}}}));
-    scene.site_shows(&here, "an operation", |o| o["operation"]["sync"]["revision"] == "v2");
-    scene.site.delete(&here);
-    scene.plane_shows(&there, "gone", Value::is_null);
+    lives("autonomous");
 }
 
 #[test]
@@ -101,17 +76,6 @@ fn there_and_back(setup: &Setup<'_>) {
 }
 
 #[test]
-fn a_go_agent_may_come_by_name_and_secret() {
-    there_and_back(&Setup { auth: Auth::UserPass, ..Setup::new("managed") });
-}
-
-#[test]
-fn a_go_agent_may_come_by_websocket() {
-    let setup = Setup { flags: &["--enable-websocket"], ..Setup::new("managed") };
-    there_and_back(&setup);
-}
-
-#[test]
 fn a_go_agent_may_compress_what_it_says() {
     let setup = Setup { flags: &["--enable-compression"], ..Setup::new("managed") };
     there_and_back(&setup);
@@ -150,7 +114,7 @@ fn a_go_agent_that_sends_heartbeats_is_answered_and_goes_on() {
 #[test]
 fn a_go_agent_is_kept_out_of_websockets_where_they_are_off() {
     let hub = json!({"go-agents": {"websocket": false}});
-    let setup = Setup { flags: &["--enable-websocket"], hub, ..Setup::new("managed") };
+    let setup = Setup { flags: WEBSOCKET, hub, ..Setup::new("managed") };
     let on = setup.scene();
     let _agent = setup.agent(&on);
     on.scene.hub_says("this hub takes no WebSocket");

@@ -211,7 +211,14 @@ impl<A> Scene<A> {
         self.wait(&self.site, place, what, is)
     }
 
-    fn wait(&self, on: &Cluster, place: &str, what: &str, is: impl Fn(&Value) -> bool) -> Value {
+    /// Waits until the object at a place of a cluster is so.
+    pub(crate) fn wait(
+        &self,
+        on: &Cluster,
+        place: &str,
+        what: &str,
+        is: impl Fn(&Value) -> bool,
+    ) -> Value {
         let mut last = Value::Null;
         self.until(&format!("{place}: {what}"), || {
             last = on.get(place).unwrap_or(Value::Null);

@@ -2,16 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::{app, list};
+use crate::cluster::app;
 use crate::go_agent::{Auth, Setup};
-use crate::go_life::life;
+use crate::go_life::{Way, life};
+use crate::scene::many;
 
 const WEBSOCKET: &[&str] = &["--enable-websocket"];
-
-/// How many Applications it takes to see that none is lost.
-fn many() -> usize {
-    if std::env::var_os("BOWLINE_LONG").is_some() { 500 } else { 40 }
-}
 
 /// By certificate and by secret, over HTTP/2 and WebSocket.
 fn lives(mode: &str) {
@@ -33,32 +29,38 @@ fn an_autonomous_go_agent_is_shown_and_asked_to_sync() {
     lives("autonomous");
 }
 
-#[test]
-fn many_applications_reach_a_go_agent_and_none_is_lost_on_a_restart() {
-    let setup = Setup::new("managed");
+/// Half of many Applications arrive, half are made while neither side runs; then all go.
+fn none_of_many_is_lost(mode: &str) {
+    let setup = Setup::new(mode);
     let mut on = setup.scene();
     let mut agent = setup.agent(&on);
-    let scene = &mut on.scene;
-    let apps = |range: std::ops::Range<usize>, name: &str| {
-        range.map(|n| app(name, &format!("app-{n}"), &json!({}))).collect::<Vec<_>>()
-    };
+    let way = Way::new(&on.scene, mode);
     let (all, half) = (many(), many() / 2);
-    scene.plane.create(&list(apps(0..half, &scene.name)));
-    scene.count_on_site("half of them", half);
+    way.create_many(0..half);
+    way.count(&on.scene, "half of them", half);
     agent.kill();
-    scene.plane.create(&list(apps(half..all, &scene.name)));
-    scene.stage.kill_hub();
-    scene.stage.start_hub();
+    on.scene.stage.kill_hub();
+    way.create_many(half..all);
+    on.scene.stage.start_hub();
     agent.start();
-    scene.count_on_site("all of them", all);
-    scene.until("it lags by nothing", || {
-        let known = scene.bowline(&["agents", "list", "-o", "json"]);
+    way.count(&on.scene, "all of them", all);
+    on.scene.until("it lags by nothing", || {
+        let known = on.scene.bowline(&["agents", "list", "-o", "json"]);
         let known: Value = serde_json::from_str(&known).unwrap();
         known["items"][0]["lag"]["down"] == 0
     });
-    let namespace = scene.name.clone();
-    scene.plane.ok(&["delete", "applications", "--all", "-n", &namespace, "--wait=false"]);
-    scene.count_on_site("none", 0);
+    way.delete_all();
+    way.count(&on.scene, "none", 0);
+}
+
+#[test]
+fn many_applications_reach_a_go_agent_and_none_is_lost_on_a_restart() {
+    none_of_many_is_lost("managed");
+}
+
+#[test]
+fn many_applications_of_an_autonomous_go_agent_are_shown_and_none_is_lost_on_a_restart() {
+    none_of_many_is_lost("autonomous");
 }
 
 /// An Application there and its status back, over a line that is set up in some way.

@@ -12,7 +12,7 @@ use crate::scene::Scene;
 const SOURCE_UID: &str = "argocd.argoproj.io/source-uid";
 
 /// Where Applications are written, and where they are to be found then.
-struct Way {
+pub(crate) struct Way {
     from: Place,
     to: Place,
     destination: String,
@@ -30,7 +30,7 @@ impl Place {
 }
 
 impl Way {
-    fn new(scene: &Scene<()>, mode: &str) -> Self {
+    pub(crate) fn new(scene: &Scene<()>, mode: &str) -> Self {
         let plane = Place { cluster: scene.plane.clone(), namespace: scene.name.clone() };
         let site = Place { cluster: scene.site.clone(), namespace: scene.home.clone() };
         match mode {
@@ -39,12 +39,32 @@ impl Way {
         }
     }
 
-    fn create(&self, name: &str, finalizers: &Value) {
+    fn app(&self, name: &str) -> Value {
         let destination = json!({"name": self.destination, "namespace": "guestbook"});
-        let spec = json!({"destination": destination});
-        let mut app = app(&self.from.namespace, name, &spec);
-        app["metadata"]["finalizers"] = finalizers.clone();
-        self.from.cluster.create(&app);
+        app(&self.from.namespace, name, &json!({"destination": destination}))
+    }
+
+    fn create(&self, name: &str) {
+        self.from.cluster.create(&self.app(name));
+    }
+
+    pub(crate) fn create_many(&self, range: std::ops::Range<usize>) {
+        let apps: Vec<_> = range.map(|n| self.app(&format!("app-{n}"))).collect();
+        self.from.cluster.create_all(&apps);
+    }
+
+    pub(crate) fn delete_all(&self) {
+        let namespace = &self.from.namespace;
+        let args = ["delete", "applications", "--all", "-n", namespace, "--wait=false"];
+        self.from.cluster.ok(&args);
+    }
+
+    /// Waits until so many are where they are to be found.
+    pub(crate) fn count(&self, scene: &Scene<()>, what: &str, count: usize) {
+        scene.until(what, || {
+            let args = ["get", "applications", "-n", &self.to.namespace, "-o", "name"];
+            self.to.cluster.ok(&args).lines().count() == count
+        });
     }
 
     fn change(&self, name: &str, path: &str) {
@@ -79,8 +99,11 @@ pub(crate) fn life(setup: &Setup<'_>) {
 
 /// It arrives as what it is, its status is shown, and changes go one way only.
 fn begins(scene: &Scene<()>, way: &Way, mode: &str) {
-    let finalizers = if mode == "managed" { json!(["example.com/wait"]) } else { json!([]) };
-    way.create("web", &finalizers);
+    let mut web = way.app("web");
+    if mode == "managed" {
+        web["metadata"]["finalizers"] = json!(["example.com/wait"]);
+    }
+    way.from.cluster.create(&web);
     let copy = way.arrives(scene, "web", "guestbook");
     let source = way.from.cluster.get(&way.from.of("web")).unwrap();
     assert_eq!(copy["metadata"]["annotations"][SOURCE_UID], source["metadata"]["uid"]);
@@ -109,16 +132,15 @@ fn is_shown(scene: &Scene<()>, health: &str) {
 
 /// Nothing is missed while the line is cut, the agent dead, or the hub.
 fn goes_on(on: &mut GoScene, agent: &mut Process, way: &Way) {
-    let none = json!([]);
     on.line.cut();
-    way.create("second", &none);
+    way.create("second");
     way.change("web", "cut");
     on.line.heal();
     way.arrives(&on.scene, "second", "guestbook");
     way.arrives(&on.scene, "web", "cut");
     is_shown(&on.scene, "Progressing");
     on.scene.stage.kill_hub();
-    way.create("third", &none);
+    way.create("third");
     way.change("web", "without a hub");
     way.delete("second");
     on.scene.stage.start_hub();
@@ -126,7 +148,7 @@ fn goes_on(on: &mut GoScene, agent: &mut Process, way: &Way) {
     way.arrives(&on.scene, "web", "without a hub");
     way.leaves(&on.scene, "second");
     agent.kill();
-    way.create("fourth", &none);
+    way.create("fourth");
     way.change("web", "without an agent");
     way.delete("third");
     agent.start();

@@ -9,11 +9,20 @@ use crate::cluster::Cluster;
 use crate::rights::{Account, Role};
 use crate::stage::{Agent, Stage};
 
+/// Whether `BOWLINE_LONG` asks for the long form of the tests that have one.
+fn is_long() -> bool {
+    std::env::var_os("BOWLINE_LONG").is_some()
+}
+
 /// How long anything may take on a loaded machine. In the long form Go agents compare hundreds of
 /// Applications one by one.
 pub(crate) fn patience() -> Duration {
-    let long = std::env::var_os("BOWLINE_LONG").is_some();
-    Duration::from_secs(if long { 300 } else { 60 })
+    Duration::from_secs(if is_long() { 300 } else { 60 })
+}
+
+/// How many Applications it takes to see that none is lost.
+pub(crate) fn many() -> usize {
+    if is_long() { 500 } else { 40 }
 }
 
 /// What a test is played on.
@@ -249,14 +258,6 @@ impl<A> Scene<A> {
             apps(&self.plane, &self.name),
             apps(&self.site, &self.home),
         )
-    }
-
-    /// Waits until so many Applications are in the agent's own namespace.
-    pub(crate) fn count_on_site(&self, what: &str, count: usize) {
-        self.until(what, || {
-            let names = self.site.ok(&["get", "applications", "-n", &self.home, "-o", "name"]);
-            names.lines().count() == count
-        });
     }
 
     /// Runs the command line against the hub.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cluster::app;
-use crate::scene::{Rights, Scene};
+use crate::scene::Scene;
 
 const PRINCIPAL_UID: &str = "argocd.argoproj.io/principal-uid";
 
@@ -53,7 +53,7 @@ fn only_what_bears_the_chosen_labels_goes_and_nothing_that_is_to_be_ignored() {
 fn applications_of_namespaces_that_are_not_allowed_stay() {
     let name = bowline_testbed::namespace("managed");
     let settings = json!({"control-plane": {"namespaces": [format!("{name}-b*")]}});
-    let mut scene = Scene::without_agent(&name, "managed", &[], &settings, Rights::All);
+    let mut scene = Scene::without_agent(&name, "managed", &[], &settings);
     let other = format!("{name}-b");
     let plane = scene.plane.clone();
     scene.lend(&plane, &other);
@@ -166,7 +166,7 @@ fn an_application_that_was_deleted_at_the_agent_begins_anew_as_it_is_told() {
 #[test]
 fn one_kind_may_be_the_agents_own_and_the_rest_the_hubs() {
     let name = bowline_testbed::namespace("managed");
-    let scene = Scene::without_agent(&name, "managed", &[], &json!({}), Rights::All);
+    let scene = Scene::without_agent(&name, "managed", &[], &json!({}));
     scene.bowline(&["agents", "create", &name, "--rule", "agent=AppProject"]);
     let _agent = scene.join(&name, "managed", &json!({}));
     scene.site.create(&json!({
@@ -187,7 +187,7 @@ fn one_kind_may_be_the_agents_own_and_the_rest_the_hubs() {
 fn one_namespace_may_be_the_agents_own_and_the_rest_the_hubs() {
     let name = bowline_testbed::namespace("managed");
     let settings = json!({"control-plane": {"mapping": "destination"}});
-    let mut scene = Scene::without_agent(&name, "managed", &[], &settings, Rights::All);
+    let mut scene = Scene::without_agent(&name, "managed", &[], &settings);
     let (own, plane, site) = (format!("{name}-own"), scene.plane.clone(), scene.site.clone());
     scene.lend(&plane, &own);
     scene.lend(&site, &own);

@@ -135,6 +135,58 @@ fn a_go_agent_is_entered_in_the_roster_where_newcomers_are_welcome() {
 }
 
 #[test]
+fn projects_repositories_and_keys_reach_a_go_agent_change_and_go() {
+    let setup = Setup::new("managed");
+    let on = setup.scene();
+    let mut agent = setup.agent(&on);
+    let scene = &on.scene;
+    let secret = |name: &str, kind: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": name, "namespace": scene.argocd,
+                "labels": {"argocd.argoproj.io/secret-type": kind}},
+            "stringData": {"project": "shop", "url": "https://example.com/repo.git", "password": "one"},
+        })
+    };
+    let to = |agent: &str| json!([{"name": agent, "namespace": "*"}]);
+    scene.plane.create(&json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
+        "metadata": {"name": "shop", "namespace": scene.argocd},
+        "spec": {"sourceRepos": ["*"], "sourceNamespaces": [scene.name], "destinations": to(&scene.name)},
+    }));
+    scene.plane.create(&secret("repo", "repository"));
+    scene.plane.create(&secret("creds", "repo-creds"));
+    scene.plane.create(&json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"4AEE18F83AFDEB23": "one"},
+        "metadata": {"name": "argocd-gpg-keys-cm", "namespace": scene.argocd},
+    }));
+    let here = |what: &str| what.replacen('/', &format!("/{}/", scene.home), 1);
+    let there = |what: &str| what.replacen('/', &format!("/{}/", scene.argocd), 1);
+    let all = ["appproject/shop", "secret/repo", "secret/creds", "configmap/argocd-gpg-keys-cm"];
+    for what in all {
+        scene.site_shows(&here(what), "it is there", |o| !o.is_null());
+    }
+    let two = |o: &Value| o["data"]["password"] == "dHdv";
+    for what in ["secret/repo", "secret/creds"] {
+        scene.plane.patch(&there(what), &json!({"stringData": {"password": "two"}}));
+        scene.site_shows(&here(what), "a new password", two);
+    }
+    let keys = "configmap/argocd-gpg-keys-cm";
+    scene.plane.patch(&there(keys), &json!({"data": {"07E34825A909B250": "two"}}));
+    scene.site_shows(&here(keys), "a new key", |o| o["data"]["07E34825A909B250"] == "two");
+    // Some go while it is there, with their project; some while it is away.
+    let away = json!({"spec": {"destinations": to("another")}});
+    scene.plane.patch(&there("appproject/shop"), &away);
+    for what in ["appproject/shop", "secret/repo", "secret/creds"] {
+        scene.site_shows(&here(what), "gone", Value::is_null);
+    }
+    agent.kill();
+    scene.plane.delete(&there(keys));
+    agent.start();
+    scene.site_shows(&here(keys), "gone", Value::is_null);
+}
+
+#[test]
 fn a_go_agent_gets_applications_by_destination_in_the_namespaces_that_they_have() {
     let setup = Setup {
         flags: &["--destination-based-mapping", "--create-namespace"],

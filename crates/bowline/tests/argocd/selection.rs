@@ -136,8 +136,12 @@ fn a_project_may_name_its_namespaces_by_a_regular_expression() {
 
 #[test]
 fn an_application_that_was_deleted_at_the_agent_begins_anew_as_it_is_told() {
-    for (policy, resynced) in [("clear-status", false), ("resync", true)] {
-        let agent = json!({"kubernetes": {"recreation": policy}});
+    for policy in ["ignore", "clear-status", "resync"] {
+        // The first is the default.
+        let agent = match policy {
+            "ignore" => json!({}),
+            _ => json!({"kubernetes": {"recreation": policy}}),
+        };
         let scene = Scene::with_settings("managed", &json!({}), &agent);
         scene.plane.create(&app(&scene.name, "web", &json!({})));
         let (here, there) = (scene.here("web"), scene.there("web"));
@@ -155,10 +159,16 @@ fn an_application_that_was_deleted_at_the_agent_begins_anew_as_it_is_told() {
         scene.site_shows(&here, "another is there", |o| {
             !o.is_null()
                 && o["metadata"]["uid"] != first["metadata"]["uid"]
-                && (o["operation"]["sync"]["revision"] == "v7") == resynced
+                && (o["operation"]["sync"]["revision"] == "v7") == (policy == "resync")
         });
-        if !resynced {
+        if policy == "clear-status" {
             scene.plane_shows(&there, "no operation is told", |o| phase(o).is_null());
+        }
+        if policy == "ignore" {
+            // What is told later has been heard: the last operation is told until there is another.
+            scene.plane.patch(&there, &json!({"spec": {"source": {"path": "new"}}}));
+            scene.site_shows(&here, "a new path", |o| o["spec"]["source"]["path"] == "new");
+            assert_eq!(phase(&scene.plane.get(&there).unwrap()), "Succeeded");
         }
     }
 }

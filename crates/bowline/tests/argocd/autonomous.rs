@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::asked::sync_terminate_and_refresh;
 use crate::cluster::app;
 use crate::scene::Scene;
 
@@ -35,10 +36,17 @@ fn an_application_is_shown_with_its_status_under_the_agents_name() {
 #[test]
 fn what_is_changed_or_deleted_on_the_control_plane_comes_back() {
     let scene = Scene::autonomous();
-    let first = create(&scene, "web");
+    create(&scene, "web");
     let there = scene.there("web");
+    scene.site.patch(&scene.here("web"), &json!({"metadata": {"labels": {"team": "a"}}}));
+    let ours = |o: &Value| o["metadata"]["labels"]["team"] == "a";
+    let first = scene.plane_shows(&there, "its label", ours);
     scene.plane.patch(&there, &json!({"spec": {"source": {"path": "theirs"}}}));
     scene.plane_shows(&there, "changed back", |o| o["spec"]["source"]["path"] == "guestbook");
+    for theirs in [json!("b"), Value::Null] {
+        scene.plane.patch(&there, &json!({"metadata": {"labels": {"team": theirs}}}));
+        scene.plane_shows(&there, "its own label again", ours);
+    }
     scene.plane.delete(&there);
     scene.plane_shows(&there, "another is there", |o| {
         !o.is_null() && o["metadata"]["uid"] != first["metadata"]["uid"]
@@ -71,23 +79,14 @@ fn what_is_deleted_while_the_line_is_cut_is_gone_after() {
 }
 
 #[test]
-fn sync_and_refresh_from_the_control_plane_reach_the_agent() {
+fn sync_terminate_and_refresh_from_the_control_plane_reach_the_agent() {
     let scene = Scene::autonomous();
     create(&scene, "web");
-    let (here, there) = (scene.here("web"), scene.there("web"));
-    scene.plane.patch(&there, &json!({"operation": {"sync": {"revision": "v2"}}}));
-    scene.site_shows(&here, "an operation", |o| o["operation"]["sync"]["revision"] == "v2");
-    scene.plane_shows(&there, "handed over", |o| o["operation"].is_null());
-    let refresh = "argocd.argoproj.io/refresh";
-    scene.plane.patch(&there, &json!({"metadata": {"annotations": {refresh: "hard"}}}));
-    scene.site_shows(&here, "refresh asked for", |o| {
-        o["metadata"]["annotations"][refresh] == "hard"
-    });
-    scene.plane_shows(&there, "handed over", |o| o["metadata"]["annotations"][refresh].is_null());
+    sync_terminate_and_refresh(&scene, "web");
 }
 
 #[test]
-fn a_project_is_shown_under_the_agents_name() {
+fn a_project_is_shown_under_the_agents_name_and_put_back() {
     let scene = Scene::autonomous();
     scene.site.create(&json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
@@ -101,6 +100,14 @@ fn a_project_is_shown_under_the_agents_name() {
         shown["spec"]["destinations"],
         json!([{"name": scene.name, "server": "*", "namespace": "web"}])
     );
+    // What others do to it on the control plane is undone.
+    scene.plane.patch(&place, &json!({"spec": {"sourceNamespaces": ["*"], "sourceRepos": []}}));
+    scene.plane_shows(&place, "changed back", |o| o["spec"] == shown["spec"]);
+    scene.plane.delete(&place);
+    let again = scene.plane_shows(&place, "another is there", |o| {
+        !o.is_null() && o["metadata"]["uid"] != shown["metadata"]["uid"]
+    });
+    assert_eq!(again["spec"], shown["spec"]);
     scene.site.delete(&format!("appproject/{}/shop", scene.home));
     scene.plane_shows(&place, "gone", Value::is_null);
 }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, app};
-use crate::scene::{Rights, Scene};
-use crate::stage::Agent;
+use crate::rights::{Account, Rights};
+use crate::scene::Scene;
 
 /// Something of the whole cluster, which is there for this test only.
 struct Loan {
@@ -64,28 +64,12 @@ fn complaint(app: &Value) -> Option<&str> {
 }
 
 /// What the hub's own view says of an object, by its name.
-fn hub_says(scene: &Scene<()>, name: &str) -> String {
+fn hub_says<A>(scene: &Scene<A>, name: &str) -> String {
     let shown = scene.bowline(&["get", "objects", "-A", "-o", "json"]);
     let shown: Value = serde_json::from_str(&shown).unwrap();
     let objects = shown.get("items").unwrap_or(&shown).as_array().unwrap();
     let this = objects.iter().find(|o| o["object"]["metadata"]["name"] == name);
     this.map(|o| o["report"]["message"].as_str().unwrap_or_default().to_owned()).unwrap_or_default()
-}
-
-/// A hub, and an agent with a kubeconfig and settings of its own.
-fn scene(
-    prefix: &str,
-    kubeconfig: Option<&std::path::Path>,
-    settings: &Value,
-) -> (Scene<()>, Agent) {
-    let name = bowline_testbed::namespace(prefix);
-    let scene = Scene::without_agent(&name, "managed", &[], &json!({}), Rights::Deployed);
-    let file = scene.stage.path("agent.yaml");
-    std::fs::write(&file, settings.to_string()).unwrap();
-    let kubeconfig = kubeconfig.unwrap_or(&scene.site.kubeconfig).to_str().unwrap();
-    let flags = ["--config", file.to_str().unwrap(), "--kubeconfig", kubeconfig, "-n", &scene.home];
-    let agent = scene.stage.join_with(&name, "managed", &flags);
-    (scene, agent)
 }
 
 #[test]
@@ -163,7 +147,7 @@ fn a_mirror_that_the_control_plane_refuses_holds_up_no_other() {
 fn a_kind_that_is_missing_holds_up_nothing_and_is_served_once_it_is_there() {
     let group = format!("{}.example.com", bowline_testbed::namespace("kinds"));
     let settings = json!({"kubernetes": {"kinds": [format!("{group}/Widget")]}});
-    let (scene, _agent) = scene("missing", None, &settings);
+    let scene = Scene::with_settings("managed", &json!({}), &settings);
     let widget = json!({
         "apiVersion": format!("{group}/v1"), "kind": "Widget",
         "metadata": {"name": "wheel", "namespace": scene.name}, "spec": {"size": 3},
@@ -206,7 +190,7 @@ fn definition(group: &str) -> Value {
 fn what_rbac_forbids_is_told_and_done_once_it_is_granted() {
     let powerless = &bowline_testbed::clusters(3).without_rights[1];
     let name = bowline_testbed::namespace("rights");
-    let scene = Scene::without_agent(&name, "managed", &[], &json!({}), Rights::Deployed);
+    let scene = Scene::without_agent(&name, "managed", &[], &json!({}));
     let may = |apps: &[&str], secrets: &[&str]| {
         json!([
             {"apiGroups": ["argoproj.io"], "resources": ["*"], "verbs": apps},
@@ -252,8 +236,11 @@ fn what_rbac_forbids_is_told_and_done_once_it_is_granted() {
 
 #[test]
 fn a_namespace_that_goes_is_told_and_filled_again_when_it_is_made_anew() {
-    // With all rights: those of `deploy/` go with the namespace that they are in.
-    let scene = Scene::with_settings("managed", &json!({}), &json!({}));
+    let name = bowline_testbed::namespace("goes");
+    let scene = Scene::without_agent(&name, "managed", &[], &json!({}));
+    // Rights in a namespace would go with it.
+    let account = Account::new(&Rights::of_agent_everywhere(), &scene.site, &name, &scene.home);
+    let _agent = scene.join_as(account, &name, "managed", &scene.home, &json!({}));
     scene.plane.create(&app(&scene.name, "early", &json!({})));
     scene.site_shows(&scene.here("early"), "it is there", |o| !o.is_null());
     // Something that is not ours keeps the namespace from going at once.

@@ -128,8 +128,3 @@ pub(crate) fn app(namespace: &str, name: &str, spec: &Value) -> Value {
         "metadata": {"name": name, "namespace": namespace}, "spec": whole,
     })
 }
-
-/// Several objects, to be made at once.
-pub(crate) fn list(items: Vec<Value>) -> Value {
-    json!({"apiVersion": "v1", "kind": "List", "items": items})
-}

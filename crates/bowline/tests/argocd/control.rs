@@ -1,4 +1,5 @@
-//! An unmodified principal of argocd-agent (Go, v0.9.0) on a control plane, and Bowline agents at it.
+//! An unmodified principal of argocd-agent (Go, v0.9.0) on a control plane, and Bowline agents at it:
+//! these with the rights of `deploy/rbac`, the principal with all rights.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::go::{Authority, Process, free_port};
+use crate::rights::{Account, Rights};
 use crate::scene::{Litter, patience};
 use crate::stage::{Line, Role};
 
@@ -95,20 +97,25 @@ impl Control {
         self.litter.0.push((cluster.clone(), namespace.to_owned()));
     }
 
-    /// Settings as a file of this stage.
-    pub(crate) fn settings(&self, settings: &Value) -> String {
-        let file = self.dir.path().join("agent.yaml");
-        std::fs::write(&file, settings.to_string()).unwrap();
-        file.to_str().unwrap().to_owned()
-    }
-
     /// A Bowline agent of one of the names that the principal knows.
     pub(crate) fn agent(&self, agent: &str, mode: &str, more: &[&str]) -> Member {
+        self.agent_with(agent, mode, &json!({}), more)
+    }
+
+    /// The same, with these settings, and the rights of `deploy/rbac` that go with them.
+    pub(crate) fn agent_with(
+        &self,
+        agent: &str,
+        mode: &str,
+        settings: &Value,
+        more: &[&str],
+    ) -> Member {
         let name = format!("{}-{agent}", self.argocd);
         let cluster = if mode == "managed" { 1 } else { 2 };
         let site = Cluster::new(&bowline_testbed::clusters(3).kubeconfigs[cluster]);
         let home = format!("{name}-wl");
         site.namespace(&home);
+        let account = Account::new(&Rights::of_agent(settings), &site, &name, &home);
         let line = Line::new(self.port.parse().unwrap());
         let file = |file: &str| self.dir.path().join(file).to_str().unwrap().to_owned();
         let creds = match self.auth {
@@ -117,14 +124,18 @@ impl Control {
                 format!("userpass:{}", file(&format!("{name}.creds")))
             }
         };
+        let config = file(&format!("{name}.yaml"));
+        std::fs::write(&config, settings.to_string()).unwrap();
         let data = self.dir.path().join(&name);
         let flags = [
             "--data",
             data.to_str().unwrap(),
             "agent",
             "--compat",
+            "--config",
+            &config,
             "--kubeconfig",
-            site.kubeconfig.to_str().unwrap(),
+            account.flag(),
             "-n",
             &home,
             "--agent-mode",
@@ -156,7 +167,8 @@ impl Control {
         let log = self.dir.path().join(format!("{name}.log"));
         let litter = Litter(vec![(site.clone(), home.clone())]);
         let mode = mode.to_owned();
-        let mut member = Member { name, mode, home, site, line, role: None, flags, log, litter };
+        let held = (account, litter);
+        let mut member = Member { name, mode, home, site, line, role: None, flags, log, held };
         member.start();
         member
     }
@@ -277,7 +289,7 @@ pub(crate) struct Member {
     flags: Vec<String>,
     log: PathBuf,
     #[expect(dead_code, reason = "held until the end")]
-    litter: Litter,
+    held: (Account, Litter),
 }
 
 impl Member {

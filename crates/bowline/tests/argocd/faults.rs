@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, app};
-use crate::scene::{Rights, Scene};
+use crate::scene::Scene;
 use crate::stage::Line;
 
 #[test]
@@ -98,8 +98,8 @@ fn through(line_to: &Cluster, file: &std::path::Path) -> (Line, Cluster) {
 #[test]
 fn what_an_agent_lost_while_it_was_down_is_shown_no_more_however_late_its_cluster_answers() {
     let name = bowline_testbed::namespace("late");
-    let bare = Scene::without_agent(&name, "autonomous", &[], &json!({}), Rights::All);
     let files = tempfile::tempdir().unwrap();
+    let bare = Scene::without_agent(&name, "autonomous", &[], &json!({}));
     let (line, site) = through(&bare.site, &files.path().join("kubeconfig"));
     let mut agent = bare.join_at(&name, "autonomous", &site, &bare.home, &json!({}));
     bare.site.create(&app(&bare.home, "web", &json!({})));

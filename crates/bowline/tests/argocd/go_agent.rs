@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::go::{Authority, Process, free_port};
-use crate::scene::{Rights, Scene};
+use crate::scene::Scene;
 use crate::stage::Line;
 
 /// A secret and its hash, of the test vectors that every bcrypt has.
@@ -66,7 +66,7 @@ impl Setup<'_> {
             settings["go-agents"]["plaintext"] = format!("127.0.0.1:{port}").into();
         }
         let flags = ["--with-ca", &file("ca.pem")];
-        let scene = Scene::without_agent(&name, self.mode, &flags, &settings, Rights::Deployed);
+        let scene = Scene::without_agent(&name, self.mode, &flags, &settings);
         scene.bowline(&["agents", "create", &name, "--mode", self.mode]);
         let port = plaintext.map_or(scene.stage.hub_port(), |port| port.parse().unwrap());
         let line = Line::new(port);
@@ -88,7 +88,7 @@ pub(crate) struct GoScene {
     files: tempfile::TempDir,
     authority: Authority,
     settings: Value,
-    line: Line,
+    pub(crate) line: Line,
     /// Where agents connect.
     pub(crate) port: String,
 }

@@ -2,88 +2,65 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::{app, list};
+use crate::cluster::app;
 use crate::go_agent::{Auth, Setup};
+use crate::go_life::{Way, life};
+use crate::scene::many;
 
-/// How many Applications it takes to see that none is lost.
-fn many() -> usize {
-    if std::env::var_os("BOWLINE_LONG").is_some() { 500 } else { 40 }
+const WEBSOCKET: &[&str] = &["--enable-websocket"];
+
+/// By certificate and by secret, over HTTP/2 and WebSocket.
+fn lives(mode: &str) {
+    let lines = [Auth::Mtls, Auth::UserPass].map(|auth| [&[][..], WEBSOCKET].map(|f| (auth, f)));
+    std::thread::scope(|scope| {
+        for (auth, flags) in lines.into_iter().flatten() {
+            scope.spawn(move || life(&Setup { auth, flags, ..Setup::new(mode) }));
+        }
+    });
 }
 
 #[test]
 fn a_go_agent_is_managed_through_restarts_of_either_side() {
-    let setup = Setup::new("managed");
-    let mut on = setup.scene();
-    let mut agent = setup.agent(&on);
-    let scene = &mut on.scene;
-    scene.plane.create(&app(&scene.name, "web", &json!({})));
-    let (here, there) = (scene.here("web"), scene.there("web"));
-    let copy = scene.site_shows(&here, "it is there", |o| !o.is_null());
-    let source = scene.plane.get(&there).unwrap();
-    let annotations = &copy["metadata"]["annotations"];
-    assert_eq!(annotations["argocd.argoproj.io/source-uid"], source["metadata"]["uid"]);
-    scene.site.patch(&here, &json!({"status": {"health": {"status": "Healthy"}}}));
-    scene.plane_shows(&there, "healthy", |o| o["status"]["health"]["status"] == "Healthy");
-    scene.plane.patch(&there, &json!({"spec": {"source": {"path": "new"}}}));
-    scene.site_shows(&here, "the new path", |o| o["spec"]["source"]["path"] == "new");
-    scene.plane.patch(&there, &json!({"operation": {"sync": {"revision": "v2"}}}));
-    scene.site_shows(&here, "an operation", |o| o["operation"]["sync"]["revision"] == "v2");
-    agent.kill();
-    scene.plane.create(&app(&scene.name, "meanwhile", &json!({})));
-    scene.plane.delete(&there);
-    agent.start();
-    scene.site_shows(&scene.here("meanwhile"), "it is there", |o| !o.is_null());
-    scene.site_shows(&here, "gone", Value::is_null);
-    scene.stage.kill_hub();
-    scene.plane.create(&app(&scene.name, "later", &json!({})));
-    scene.stage.start_hub();
-    scene.site_shows(&scene.here("later"), "it is there", |o| !o.is_null());
+    lives("managed");
 }
 
 #[test]
 fn an_autonomous_go_agent_is_shown_and_asked_to_sync() {
-    let setup = Setup::new("autonomous");
-    let on = setup.scene();
-    let _agent = setup.agent(&on);
-    let scene = &on.scene;
-    scene.site.create(&app(&scene.home, "web", &json!({"destination": {"name": "in-cluster"}})));
-    let (here, there) = (scene.here("web"), scene.there("web"));
-    let shown = scene.plane_shows(&there, "shown", |o| !o.is_null());
-    assert_eq!(shown["spec"]["project"], format!("{}-default", scene.name));
-    scene.site.patch(&here, &json!({"status": {"health": {"status": "Degraded"}}}));
-    scene.plane_shows(&there, "its health", |o| o["status"]["health"]["status"] == "Degraded");
-    scene.plane.patch(&there, &json!({"operation": {"sync": {"revision": "v2"}}}));
-    scene.site_shows(&here, "an operation", |o| o["operation"]["sync"]["revision"] == "v2");
-    scene.site.delete(&here);
-    scene.plane_shows(&there, "gone", Value::is_null);
+    lives("autonomous");
+}
+
+/// Half of many Applications arrive, half are made while neither side runs; then all go.
+fn none_of_many_is_lost(mode: &str) {
+    let setup = Setup::new(mode);
+    let mut on = setup.scene();
+    let mut agent = setup.agent(&on);
+    let way = Way::new(&on.scene, mode);
+    let (all, half) = (many(), many() / 2);
+    way.create_many(0..half);
+    way.count(&on.scene, "half of them", half);
+    agent.kill();
+    on.scene.stage.kill_hub();
+    way.create_many(half..all);
+    on.scene.stage.start_hub();
+    agent.start();
+    way.count(&on.scene, "all of them", all);
+    on.scene.until("it lags by nothing", || {
+        let known = on.scene.bowline(&["agents", "list", "-o", "json"]);
+        let known: Value = serde_json::from_str(&known).unwrap();
+        known["items"][0]["lag"]["down"] == 0
+    });
+    way.delete_all();
+    way.count(&on.scene, "none", 0);
 }
 
 #[test]
 fn many_applications_reach_a_go_agent_and_none_is_lost_on_a_restart() {
-    let setup = Setup::new("managed");
-    let mut on = setup.scene();
-    let mut agent = setup.agent(&on);
-    let scene = &mut on.scene;
-    let apps = |range: std::ops::Range<usize>, name: &str| {
-        range.map(|n| app(name, &format!("app-{n}"), &json!({}))).collect::<Vec<_>>()
-    };
-    let (all, half) = (many(), many() / 2);
-    scene.plane.create(&list(apps(0..half, &scene.name)));
-    scene.count_on_site("half of them", half);
-    agent.kill();
-    scene.plane.create(&list(apps(half..all, &scene.name)));
-    scene.stage.kill_hub();
-    scene.stage.start_hub();
-    agent.start();
-    scene.count_on_site("all of them", all);
-    scene.until("it lags by nothing", || {
-        let known = scene.bowline(&["agents", "list", "-o", "json"]);
-        let known: Value = serde_json::from_str(&known).unwrap();
-        known["items"][0]["lag"]["down"] == 0
-    });
-    let namespace = scene.name.clone();
-    scene.plane.ok(&["delete", "applications", "--all", "-n", &namespace, "--wait=false"]);
-    scene.count_on_site("none", 0);
+    none_of_many_is_lost("managed");
+}
+
+#[test]
+fn many_applications_of_an_autonomous_go_agent_are_shown_and_none_is_lost_on_a_restart() {
+    none_of_many_is_lost("autonomous");
 }
 
 /// An Application there and its status back, over a line that is set up in some way.
@@ -98,17 +75,6 @@ fn there_and_back(setup: &Setup<'_>) {
     scene.plane_shows(&there, "healthy", |o| o["status"]["health"]["status"] == "Healthy");
     scene.plane.delete(&there);
     scene.site_shows(&here, "gone", Value::is_null);
-}
-
-#[test]
-fn a_go_agent_may_come_by_name_and_secret() {
-    there_and_back(&Setup { auth: Auth::UserPass, ..Setup::new("managed") });
-}
-
-#[test]
-fn a_go_agent_may_come_by_websocket() {
-    let setup = Setup { flags: &["--enable-websocket"], ..Setup::new("managed") };
-    there_and_back(&setup);
 }
 
 #[test]
@@ -150,7 +116,7 @@ fn a_go_agent_that_sends_heartbeats_is_answered_and_goes_on() {
 #[test]
 fn a_go_agent_is_kept_out_of_websockets_where_they_are_off() {
     let hub = json!({"go-agents": {"websocket": false}});
-    let setup = Setup { flags: &["--enable-websocket"], hub, ..Setup::new("managed") };
+    let setup = Setup { flags: WEBSOCKET, hub, ..Setup::new("managed") };
     let on = setup.scene();
     let _agent = setup.agent(&on);
     on.scene.hub_says("this hub takes no WebSocket");
@@ -166,6 +132,58 @@ fn a_go_agent_is_entered_in_the_roster_where_newcomers_are_welcome() {
     let mut agent = on.agent(&setup, &newcomer);
     agent.start();
     scene.until("it is in the roster", || scene.bowline(&["agents", "list"]).contains(&newcomer));
+}
+
+#[test]
+fn projects_repositories_and_keys_reach_a_go_agent_change_and_go() {
+    let setup = Setup::new("managed");
+    let on = setup.scene();
+    let mut agent = setup.agent(&on);
+    let scene = &on.scene;
+    let secret = |name: &str, kind: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": name, "namespace": scene.argocd,
+                "labels": {"argocd.argoproj.io/secret-type": kind}},
+            "stringData": {"project": "shop", "url": "https://example.com/repo.git", "password": "one"},
+        })
+    };
+    let to = |agent: &str| json!([{"name": agent, "namespace": "*"}]);
+    scene.plane.create(&json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
+        "metadata": {"name": "shop", "namespace": scene.argocd},
+        "spec": {"sourceRepos": ["*"], "sourceNamespaces": [scene.name], "destinations": to(&scene.name)},
+    }));
+    scene.plane.create(&secret("repo", "repository"));
+    scene.plane.create(&secret("creds", "repo-creds"));
+    scene.plane.create(&json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"4AEE18F83AFDEB23": "one"},
+        "metadata": {"name": "argocd-gpg-keys-cm", "namespace": scene.argocd},
+    }));
+    let here = |what: &str| what.replacen('/', &format!("/{}/", scene.home), 1);
+    let there = |what: &str| what.replacen('/', &format!("/{}/", scene.argocd), 1);
+    let all = ["appproject/shop", "secret/repo", "secret/creds", "configmap/argocd-gpg-keys-cm"];
+    for what in all {
+        scene.site_shows(&here(what), "it is there", |o| !o.is_null());
+    }
+    let two = |o: &Value| o["data"]["password"] == "dHdv";
+    for what in ["secret/repo", "secret/creds"] {
+        scene.plane.patch(&there(what), &json!({"stringData": {"password": "two"}}));
+        scene.site_shows(&here(what), "a new password", two);
+    }
+    let keys = "configmap/argocd-gpg-keys-cm";
+    scene.plane.patch(&there(keys), &json!({"data": {"07E34825A909B250": "two"}}));
+    scene.site_shows(&here(keys), "a new key", |o| o["data"]["07E34825A909B250"] == "two");
+    // Some go while it is there, with their project; some while it is away.
+    let away = json!({"spec": {"destinations": to("another")}});
+    scene.plane.patch(&there("appproject/shop"), &away);
+    for what in ["appproject/shop", "secret/repo", "secret/creds"] {
+        scene.site_shows(&here(what), "gone", Value::is_null);
+    }
+    agent.kill();
+    scene.plane.delete(&there(keys));
+    agent.start();
+    scene.site_shows(&here(keys), "gone", Value::is_null);
 }
 
 #[test]

@@ -41,9 +41,8 @@ fn by_destination_a_go_principals_applications_keep_their_namespaces() {
     let mut control = Control::with(Auth::Mtls, &["m", "other"], &allowed);
     let (team, plane) = (format!("{}-team", control.argocd), control.plane.clone());
     let settings = json!({"kubernetes": {"namespaces": [team], "create-namespaces": true}});
-    let settings = control.settings(&settings);
-    let flags = ["--destination-based-mapping", "--config", &settings];
-    let mut agent = control.agent("m", "managed", &flags);
+    let flags = ["--destination-based-mapping"];
+    let mut agent = control.agent_with("m", "managed", &settings, &flags);
     let site = agent.site.clone();
     control.lend(&plane, &team);
     control.clean(&site, &team);

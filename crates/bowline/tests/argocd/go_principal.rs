@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::app;
+use crate::cluster::{Cluster, app};
 use crate::control::{Auth, Control, Member};
+use crate::scene::many;
+use crate::stage::Line;
 
-/// Applications of the test with many: more in the long form.
-const MANY: (usize, usize) = (40, 500);
 const SOURCE_UID: &str = "argocd.argoproj.io/source-uid";
 const WEBSOCKET: &[&str] = &["--enable-websocket"];
 
@@ -202,55 +202,81 @@ fn a_principal_that_comes_back_empty_empties_no_cluster() {
     assert_eq!(count(), names.len() - 1);
 }
 
-#[test]
-fn many_applications_reach_an_agent_and_their_states_the_control_plane() {
-    let long = std::env::var_os("BOWLINE_LONG").is_some();
-    let many = if long { MANY.1 } else { MANY.0 };
-    let mut control = Control::new(Auth::Mtls, &["m"]);
-    let agent = control.agent("m", "managed", &[]);
-    let name = |n: usize| format!("app-{n:03}");
-    let apps: Vec<_> = (0..many).map(|n| app(&agent.name, &name(n), &json!({}))).collect();
-    control.plane.create_all(&apps);
-    let there = |is: &dyn Fn(&Value) -> bool| {
-        agent.site.list("applications", &agent.home).iter().filter(|o| is(o)).count()
-    };
-    control.until("all are there", || there(&|_| true) == many);
-    let healthy: Vec<_> = agent.site.list("applications", &agent.home);
-    let healthy: Vec<_> = healthy
-        .into_iter()
-        .map(|mut app| {
-            app["status"] = json!({"health": {"status": "Healthy"}});
-            app["metadata"]["managedFields"] = Value::Null;
-            app["metadata"]["resourceVersion"] = Value::Null;
-            app
-        })
-        .collect();
-    agent.site.replace_all(&healthy);
-    let shown = |control: &Control| {
-        let apps = control.plane.list("applications", &agent.name);
-        apps.iter().filter(|o| o["status"]["health"]["status"] == "Healthy").count()
-    };
-    control.until("all are shown healthy", || shown(&control) == many);
-    // Behind a cut line more than half of them change, and some go.
-    agent.line.cut();
-    for n in 0..3 {
-        control.plane.delete(&agent.there(&name(n)));
+/// The name of one of many.
+fn nth(n: usize) -> String {
+    format!("app-{n:03}")
+}
+
+/// Changes all Applications of a namespace at once.
+fn change_all(cluster: &Cluster, namespace: &str, change: impl Fn(&mut Value)) {
+    let mut apps = cluster.list("applications", namespace);
+    for app in &mut apps {
+        change(app);
+        app["metadata"]["managedFields"] = Value::Null;
+        app["metadata"]["resourceVersion"] = Value::Null;
     }
-    let all = control.plane.list("applications", &agent.name);
-    let changed: Vec<_> = all
-        .into_iter()
-        .map(|mut app| {
-            app["spec"]["source"]["path"] = "new".into();
-            app["metadata"]["managedFields"] = Value::Null;
-            app["metadata"]["resourceVersion"] = Value::Null;
-            app
-        })
-        .collect();
-    control.plane.replace_all(&changed);
+    cluster.replace_all(&apps);
+}
+
+fn count(cluster: &Cluster, namespace: &str, is: impl Fn(&Value) -> bool) -> usize {
+    cluster.list("applications", namespace).iter().filter(|o| is(o)).count()
+}
+
+/// Where Applications are written, and where they are to be found then: a cluster and its namespace.
+struct Way<'a> {
+    from: (&'a Cluster, &'a str),
+    to: (&'a Cluster, &'a str),
+}
+
+/// Behind a cut line all of many change, and three go; and the principal's queues go with it.
+fn change_behind_a_cut_line(control: &mut Control, line: &Line, way: &Way<'_>) {
+    line.cut();
+    for n in 0..3 {
+        way.from.0.delete(&format!("application/{}/{}", way.from.1, nth(n)));
+    }
+    change_all(way.from.0, way.from.1, |app| app["spec"]["source"]["path"] = "new".into());
     control.principal.kill();
     control.principal.start();
-    agent.line.heal();
-    let new = |o: &Value| o["spec"]["source"]["path"] == "new";
-    control.until("all are new", || there(&new) == many - 3);
-    control.until("three are gone", || there(&|_| true) == many - 3);
+    line.heal();
+    let is_new = |o: &Value| o["spec"]["source"]["path"] == "new";
+    let left = many() - 3;
+    control.until("all are new", || count(way.to.0, way.to.1, is_new) == left);
+    control.until("three are gone", || count(way.to.0, way.to.1, |_| true) == left);
+}
+
+/// Argo CD finds all of them healthy, and the control plane shows it.
+fn all_are_healthy(control: &Control, agent: &Member) {
+    let healthy = json!({"health": {"status": "Healthy"}});
+    change_all(&agent.site, &agent.home, |app| app["status"] = healthy.clone());
+    let is_healthy = |o: &Value| o["status"]["health"]["status"] == "Healthy";
+    let shown = || count(&control.plane, &agent.name, is_healthy);
+    control.until("all are shown healthy", || shown() == many());
+}
+
+#[test]
+fn many_applications_reach_an_agent_and_their_states_the_control_plane() {
+    let mut control = Control::new(Auth::Mtls, &["m"]);
+    let agent = control.agent("m", "managed", &[]);
+    let apps: Vec<_> = (0..many()).map(|n| app(&agent.name, &nth(n), &json!({}))).collect();
+    control.plane.create_all(&apps);
+    let there = || count(&agent.site, &agent.home, |_| true);
+    control.until("all are there", || there() == many());
+    all_are_healthy(&control, &agent);
+    let plane = control.plane.clone();
+    let way = Way { from: (&plane, &agent.name), to: (&agent.site, &agent.home) };
+    change_behind_a_cut_line(&mut control, &agent.line, &way);
+}
+
+#[test]
+fn many_applications_of_an_autonomous_agent_are_shown_by_a_go_principal() {
+    let mut control = Control::new(Auth::Mtls, &["a"]);
+    let agent = control.agent("a", "autonomous", &[]);
+    let apps: Vec<_> = (0..many()).map(|n| own_app(&agent, &nth(n))).collect();
+    agent.site.create_all(&apps);
+    let shown = || count(&control.plane, &agent.name, |_| true);
+    control.until("all are shown", || shown() == many());
+    all_are_healthy(&control, &agent);
+    let plane = control.plane.clone();
+    let way = Way { from: (&agent.site, &agent.home), to: (&plane, &agent.name) };
+    change_behind_a_cut_line(&mut control, &agent.line, &way);
 }

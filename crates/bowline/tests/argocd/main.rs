@@ -8,6 +8,7 @@
 mod stage;
 
 mod argo;
+mod asked;
 mod autonomous;
 mod bad_input;
 mod cluster;
@@ -20,6 +21,7 @@ mod go_agents;
 mod go_change;
 mod go_given;
 mod go_lies;
+mod go_life;
 mod go_lines;
 mod go_mesh;
 mod go_principal;

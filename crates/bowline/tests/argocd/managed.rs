@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::asked::sync_terminate_and_refresh;
 use crate::cluster::app;
 use crate::scene::Scene;
 
@@ -113,31 +114,8 @@ fn deletion_with_a_finalizer_waits_for_the_agents_cluster() {
 fn sync_refresh_and_terminate_reach_the_agents_cluster() {
     let scene = Scene::managed();
     scene.plane.create(&app(&scene.name, "web", &json!({})));
-    let (here, there) = (scene.here("web"), scene.there("web"));
-    scene.site_shows(&here, "it is there", |o| !o.is_null());
-    scene.plane.patch(&there, &json!({"operation": {"sync": {"revision": "v2", "prune": true}}}));
-    let copy = scene.site_shows(&here, "an operation", |o| !o["operation"].is_null());
-    assert_eq!(copy["operation"]["sync"], json!({"revision": "v2", "prune": true}));
-    scene.plane_shows(&there, "handed over", |o| o["operation"].is_null());
-    // As Argo CD does when it takes the operation on.
-    let operation = copy["operation"].clone();
-    scene.site.patch(
-        &here,
-        &json!({"operation": null, "status": {"operationState": {
-            "phase": "Running", "startedAt": "2026-01-01T00:00:00Z", "operation": operation,
-        }}}),
-    );
-    scene.plane_shows(&there, "running", |o| o["status"]["operationState"]["phase"] == "Running");
-    scene.plane.patch(&there, &json!({"status": {"operationState": {"phase": "Terminating"}}}));
-    scene.site_shows(&here, "terminating", |o| {
-        o["status"]["operationState"]["phase"] == "Terminating"
-    });
-    let refresh = "argocd.argoproj.io/refresh";
-    scene.plane.patch(&there, &json!({"metadata": {"annotations": {refresh: "normal"}}}));
-    scene.site_shows(&here, "refresh asked for", |o| {
-        o["metadata"]["annotations"][refresh] == "normal"
-    });
-    scene.plane_shows(&there, "handed over", |o| o["metadata"]["annotations"][refresh].is_null());
+    scene.site_shows(&scene.here("web"), "it is there", |o| !o.is_null());
+    sync_terminate_and_refresh(&scene, "web");
 }
 
 #[test]

@@ -56,14 +56,25 @@ fn policies_of_a_project_are_for_the_name_that_the_control_plane_gives_it() {
         "metadata": {"name": "shop", "namespace": scene.home},
         "spec": {"sourceRepos": ["*"], "roles": [{"name": "ci", "policies": [
             "p, proj:shop:ci, applications, sync, shop/*, allow",
+            "p, proj:shop:ci, applicationsets, get, shop/*, allow",
+            "p, proj:shop:ci, logs, get, shop/web, allow",
+            "p, proj:shop:ci, exec, create, shop/*, deny",
+            "p, proj:shop:ci, repositories, get, shop/*, allow",
         ]}]},
     }));
     let place = format!("appproject/{}/{}-shop", scene.argocd, scene.name);
     let shown = scene.plane_shows(&place, "shown", |o| !o.is_null());
     let project = format!("{}-shop", scene.name);
+    let (role, apps) = (format!("proj:{project}:ci"), format!("{project}/{}", scene.name));
     assert_eq!(
-        shown["spec"]["roles"][0]["policies"][0],
-        format!("p, proj:{project}:ci, applications, sync, {project}/{}/*, allow", scene.name)
+        shown["spec"]["roles"][0]["policies"],
+        json!([
+            format!("p, {role}, applications, sync, {apps}/*, allow"),
+            format!("p, {role}, applicationsets, get, {apps}/*, allow"),
+            format!("p, {role}, logs, get, {apps}/web, allow"),
+            format!("p, {role}, exec, create, {apps}/*, deny"),
+            "p, proj:shop:ci, repositories, get, shop/*, allow",
+        ])
     );
 }
 

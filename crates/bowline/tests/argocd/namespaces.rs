@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cluster::app;
-use crate::scene::{Rights, Scene};
+use crate::scene::Scene;
 
 #[test]
 fn an_agent_whose_namespace_goes_loses_what_was_in_it_and_gets_what_the_next_one_has() {
@@ -72,8 +72,7 @@ fn show_credentials(scene: &Scene<()>) {
 #[test]
 fn argo_cd_knows_an_agent_as_a_cluster_while_it_is_in_the_roster() {
     let name = bowline_testbed::namespace("managed");
-    let scene =
-        Scene::without_agent(&name, "managed", &[], &clusters("on-entry"), Rights::OfClusters);
+    let scene = Scene::without_agent(&name, "managed", &[], &clusters("on-entry"));
     show_credentials(&scene);
     scene.bowline(&["agents", "create", &name]);
     let place = format!("secret/{}/cluster-{name}", scene.argocd);
@@ -94,8 +93,7 @@ fn argo_cd_knows_an_agent_as_a_cluster_while_it_is_in_the_roster() {
 #[test]
 fn a_cluster_secret_that_somebody_made_is_neither_changed_nor_deleted() {
     let name = bowline_testbed::namespace("managed");
-    let scene =
-        Scene::without_agent(&name, "managed", &[], &clusters("on-entry"), Rights::OfClusters);
+    let scene = Scene::without_agent(&name, "managed", &[], &clusters("on-entry"));
     show_credentials(&scene);
     let own = format!("cluster-{name}");
     scene.plane.create(&json!({
@@ -117,8 +115,7 @@ fn a_cluster_secret_that_somebody_made_is_neither_changed_nor_deleted() {
 #[test]
 fn argo_cd_knows_an_agent_as_a_cluster_once_it_was_here() {
     let name = bowline_testbed::namespace("managed");
-    let scene =
-        Scene::without_agent(&name, "managed", &[], &clusters("on-contact"), Rights::OfClusters);
+    let scene = Scene::without_agent(&name, "managed", &[], &clusters("on-contact"));
     show_credentials(&scene);
     let other = format!("{name}-b");
     scene.bowline(&["agents", "create", &other]);

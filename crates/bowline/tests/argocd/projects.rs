@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use crate::scene::Scene;
 
+const SECRET_TYPE: &str = "argocd.argoproj.io/secret-type";
+
 fn project(scene: &Scene, name: &str, spec: &Value) -> Value {
     json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
@@ -80,28 +82,77 @@ fn repositories_follow_their_project_and_global_ones_go_to_everybody() {
         "sourceRepos": ["*"], "sourceNamespaces": [scene.name], "destinations": [{"name": scene.name, "namespace": "*"}],
     });
     scene.plane.create(&project(&scene, "shop", &spec));
-    let secret = |name: &str, project: &str| {
+    let secret = |name: &str, kind: &str, project: &str| {
         json!({
             "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-            "metadata": {"name": name, "namespace": scene.argocd,
-                "labels": {"argocd.argoproj.io/secret-type": "repository"}},
+            "metadata": {"name": name, "namespace": scene.argocd, "labels": {SECRET_TYPE: kind}},
             "stringData": {"project": project, "url": "https://example.com/repo.git", "password": "s3cret-word"},
         })
     };
-    scene.plane.create(&secret("of-shop", "shop"));
-    scene.plane.create(&secret("global", ""));
-    scene.plane.create(&secret("of-nobody", "nobody"));
-    for name in ["of-shop", "global"] {
-        let place = format!("secret/{}/{name}", scene.home);
-        let copy = scene.site_shows(&place, "it is there", |o| !o.is_null());
-        let source = scene.plane.get(&format!("secret/{}/{name}", scene.argocd)).unwrap();
+    scene.plane.create_all(&[
+        secret("of-shop", "repository", "shop"),
+        secret("global", "repository", ""),
+        secret("of-nobody", "repository", "nobody"),
+        secret("creds-of-shop", "repo-creds", "shop"),
+        secret("creds-global", "repo-creds", ""),
+        secret("creds-of-nobody", "repo-creds", "nobody"),
+        secret("cluster", "cluster", "shop"),
+    ]);
+    let (here, there) = (
+        |name: &str| format!("secret/{}/{name}", scene.home),
+        |name: &str| format!("secret/{}/{name}", scene.argocd),
+    );
+    for name in ["of-shop", "global", "creds-of-shop", "creds-global"] {
+        let copy = scene.site_shows(&here(name), "it is there", |o| !o.is_null());
+        let source = scene.plane.get(&there(name)).unwrap();
         assert_eq!(copy["data"], source["data"]);
+        assert_eq!(copy["metadata"]["labels"], source["metadata"]["labels"]);
     }
-    assert!(scene.site.get(&format!("secret/{}/of-nobody", scene.home)).is_none());
+    for stays in ["of-nobody", "creds-of-nobody", "cluster"] {
+        assert!(scene.site.get(&here(stays)).is_none(), "{stays}");
+    }
+    scene.plane.patch(&there("creds-of-shop"), &json!({"stringData": {"password": "two"}}));
+    let two = |o: &Value| o["data"]["password"] == "dHdv";
+    scene.site_shows(&here("creds-of-shop"), "a new password", two);
     let shown = scene.bowline(&["get", "objects", "-o", "json"]);
     assert!(shown.contains("global"), "{shown}");
     let redacted = scene.bowline(&["get", "objects", "-o", "yaml"]);
     assert!(!redacted.contains("s3cret-word"));
-    scene.plane.delete(&format!("secret/{}/global", scene.argocd));
-    scene.site_shows(&format!("secret/{}/global", scene.home), "gone", Value::is_null);
+    for name in ["global", "creds-of-shop"] {
+        scene.plane.delete(&there(name));
+        scene.site_shows(&here(name), "gone", Value::is_null);
+    }
+}
+
+#[test]
+fn gpg_keys_arrive_change_and_go_at_every_managed_agent() {
+    let mut scene = Scene::managed();
+    let (other, site) = (format!("{}-b", scene.name), scene.site.clone());
+    let home = format!("{other}-wl");
+    scene.lend(&site, &home);
+    let _other = scene.join_at(&other, "managed", &site, &home, &json!({}));
+    let keys = |namespace: &str| format!("configmap/{namespace}/argocd-gpg-keys-cm");
+    let map = |name: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "data": {"4AEE18F83AFDEB23": "one"},
+            "metadata": {"name": name, "namespace": scene.argocd},
+        })
+    };
+    scene.plane.create(&map("argocd-cm"));
+    scene.plane.create(&map("argocd-gpg-keys-cm"));
+    let everywhere = |what: &str, data: &Value| {
+        for home in [&scene.home, &home] {
+            scene.site_shows(&keys(home), what, |o| o["data"] == *data);
+        }
+    };
+    everywhere("they are there", &json!({"4AEE18F83AFDEB23": "one"}));
+    let change = json!({"data": {"4AEE18F83AFDEB23": null, "07E34825A909B250": "two"}});
+    scene.plane.patch(&keys(&scene.argocd), &change);
+    everywhere("one came and one went", &json!({"07E34825A909B250": "two"}));
+    scene.site.patch(&keys(&home), &json!({"data": {"07E34825A909B250": "mine"}}));
+    everywhere("put back", &json!({"07E34825A909B250": "two"}));
+    scene.plane.delete(&keys(&scene.argocd));
+    everywhere("gone", &Value::Null);
+    let cm = format!("configmap/{}/argocd-cm", scene.home);
+    assert!(scene.site.get(&cm).is_none(), "no other ConfigMap goes");
 }

@@ -1,19 +1,29 @@
-//! A hub on the control plane and one agent, each on its own namespaces of the shared clusters. With the
-//! usual settings they have no other rights than `deploy/rbac` gives them.
+//! A hub on the control plane and one agent, each on its own namespaces of the shared clusters. They have
+//! no other rights than those of `deploy/rbac` that go with their settings.
 
+use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
-use crate::rights::{Account, Role};
+use crate::rights::{Account, Rights};
 use crate::stage::{Agent, Stage};
+
+/// Whether `BOWLINE_LONG` asks for the long form of the tests that have one.
+fn is_long() -> bool {
+    std::env::var_os("BOWLINE_LONG").is_some()
+}
 
 /// How long anything may take on a loaded machine. In the long form Go agents compare hundreds of
 /// Applications one by one.
 pub(crate) fn patience() -> Duration {
-    let long = std::env::var_os("BOWLINE_LONG").is_some();
-    Duration::from_secs(if long { 300 } else { 60 })
+    Duration::from_secs(if is_long() { 300 } else { 60 })
+}
+
+/// How many Applications it takes to see that none is lost.
+pub(crate) fn many() -> usize {
+    if is_long() { 500 } else { 40 }
 }
 
 /// What a test is played on.
@@ -28,20 +38,9 @@ pub(crate) struct Scene<A = Agent> {
     /// The agent's own namespace on its cluster.
     pub(crate) home: String,
     pub(crate) agent: A,
-    accounts: Vec<Account>,
+    accounts: RefCell<Vec<Account>>,
     files: tempfile::TempDir,
     litter: Litter,
-}
-
-/// What the hub and the agent may do on their clusters.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rights {
-    /// What `deploy/rbac` lets them.
-    Deployed,
-    /// The same where the hub shows agents to Argo CD as clusters.
-    OfClusters,
-    /// Everything.
-    All,
 }
 
 impl Scene {
@@ -59,33 +58,25 @@ impl Scene {
     }
 
     fn usual(mode: &str, flags: &[&str]) -> Self {
-        let name = bowline_testbed::namespace(mode);
-        let mut bare = Scene::without_agent(&name, mode, flags, &json!({}), Rights::Deployed);
-        let account = Account::new(Role::Agent, &bare.site, &name, &bare.home);
-        let flags = ["--kubeconfig", account.flag(), "-n", &bare.home];
-        let agent = bare.stage.join_with(&name, mode, &flags);
-        bare.accounts.push(account);
-        bare.with(agent)
+        Self::with(mode, flags, &json!({}), &json!({}))
     }
 
-    /// An agent of this mode, and a hub, with these settings beside the usual and all rights.
+    /// An agent of this mode, and a hub, with these settings beside the usual.
     pub(crate) fn with_settings(mode: &str, hub: &Value, agent: &Value) -> Self {
+        Self::with(mode, &[], hub, agent)
+    }
+
+    fn with(mode: &str, flags: &[&str], hub: &Value, agent: &Value) -> Self {
         let name = bowline_testbed::namespace(mode);
-        let bare = Scene::without_agent(&name, mode, &[], hub, Rights::All);
+        let bare = Scene::without_agent(&name, mode, flags, hub);
         let joined = bare.join(&name, mode, agent);
-        bare.with(joined)
+        bare.and(joined)
     }
 }
 
 impl Scene<()> {
     /// A hub without agents; `mode` says on which cluster one is going to live.
-    pub(crate) fn without_agent(
-        name: &str,
-        mode: &str,
-        flags: &[&str],
-        settings: &Value,
-        rights: Rights,
-    ) -> Self {
+    pub(crate) fn without_agent(name: &str, mode: &str, flags: &[&str], settings: &Value) -> Self {
         let clusters = bowline_testbed::clusters(3);
         let at = |n: usize| Cluster::new(&clusters.kubeconfigs[n]);
         let (plane, site) = (at(0), at(if mode == "managed" { 1 } else { 2 }));
@@ -94,26 +85,19 @@ impl Scene<()> {
         plane.namespace(name);
         site.namespace(&home);
         let files = tempfile::tempdir().unwrap();
+        let account = Account::new(&Rights::of_hub(flags, settings), &plane, name, &argocd);
         let settings = written(&files, "hub", settings);
-        let role = match rights {
-            Rights::Deployed => Some(Role::Hub),
-            Rights::OfClusters => Some(Role::HubOfClusters),
-            Rights::All => None,
-        };
-        let accounts: Vec<_> =
-            role.iter().map(|role| Account::new(*role, &plane, name, &argocd)).collect();
-        let admin = plane.kubeconfig.to_str().unwrap().to_owned();
-        let kubeconfig = accounts.first().map_or(admin.as_str(), Account::flag);
-        let mut more = vec!["--config", &settings, "--kubeconfig", kubeconfig, "-n", &argocd];
+        let mut more = vec!["--config", &settings, "--kubeconfig", account.flag(), "-n", &argocd];
         more.extend(flags);
         let stage = Stage::with_hub("auto", &more);
         let litter = [(&plane, &argocd), (&plane, &name.to_owned()), (&site, &home)];
         let litter = litter.map(|(cluster, namespace)| (cluster.clone(), namespace.clone()));
         let (name, litter) = (name.to_owned(), Litter(litter.to_vec()));
+        let accounts = RefCell::new(vec![account]);
         Self { stage, plane, site, name, argocd, home, agent: (), accounts, files, litter }
     }
 
-    fn with<A>(self, agent: A) -> Scene<A> {
+    fn and<A>(self, agent: A) -> Scene<A> {
         let Self { stage, plane, site, name, argocd, home, agent: (), accounts, files, litter } =
             self;
         Scene { stage, plane, site, name, argocd, home, agent, accounts, files, litter }
@@ -128,7 +112,7 @@ fn written(files: &tempfile::TempDir, name: &str, settings: &Value) -> String {
 }
 
 impl<A> Scene<A> {
-    /// A native agent on the site, in the agent's own namespace there, with all rights.
+    /// A native agent on the site, in the agent's own namespace there.
     pub(crate) fn join(&self, name: &str, mode: &str, settings: &Value) -> Agent {
         self.join_at(name, mode, &self.site, &self.home, settings)
     }
@@ -142,10 +126,24 @@ impl<A> Scene<A> {
         home: &str,
         settings: &Value,
     ) -> Agent {
+        let account = Account::new(&Rights::of_agent(settings), site, name, home);
+        self.join_as(account, name, mode, home, settings)
+    }
+
+    /// A native agent that reaches its cluster by an account.
+    pub(crate) fn join_as(
+        &self,
+        account: Account,
+        name: &str,
+        mode: &str,
+        home: &str,
+        settings: &Value,
+    ) -> Agent {
         let settings = written(&self.files, name, settings);
-        let kubeconfig = site.kubeconfig.to_str().unwrap();
-        let flags = ["--config", &settings, "--kubeconfig", kubeconfig, "-n", home];
-        self.stage.join_with(name, mode, &flags)
+        let flags = ["--config", &settings, "--kubeconfig", account.flag(), "-n", home];
+        let agent = self.stage.join_with(name, mode, &flags);
+        self.accounts.borrow_mut().push(account);
+        agent
     }
 
     /// Other settings of the hub, from its next start on.
@@ -190,9 +188,11 @@ impl<A> Scene<A> {
             other.namespace(namespace);
             self.litter.0.push((other.clone(), namespace.clone()));
         }
-        let account = Account::new(Role::Hub, &other, &self.name, &self.argocd);
-        self.stage.swap_flag(self.accounts[0].flag(), account.flag());
-        self.accounts.push(account);
+        let rights = Rights::of_hub(&[], &json!({}));
+        let account = Account::new(&rights, &other, &self.name, &self.argocd);
+        let accounts = self.accounts.get_mut();
+        self.stage.swap_flag(accounts[0].flag(), account.flag());
+        accounts.push(account);
         other
     }
 
@@ -211,7 +211,14 @@ impl<A> Scene<A> {
         self.wait(&self.site, place, what, is)
     }
 
-    fn wait(&self, on: &Cluster, place: &str, what: &str, is: impl Fn(&Value) -> bool) -> Value {
+    /// Waits until the object at a place of a cluster is so.
+    pub(crate) fn wait(
+        &self,
+        on: &Cluster,
+        place: &str,
+        what: &str,
+        is: impl Fn(&Value) -> bool,
+    ) -> Value {
         let mut last = Value::Null;
         self.until(&format!("{place}: {what}"), || {
             last = on.get(place).unwrap_or(Value::Null);
@@ -242,14 +249,6 @@ impl<A> Scene<A> {
             apps(&self.plane, &self.name),
             apps(&self.site, &self.home),
         )
-    }
-
-    /// Waits until so many Applications are in the agent's own namespace.
-    pub(crate) fn count_on_site(&self, what: &str, count: usize) {
-        self.until(what, || {
-            let names = self.site.ok(&["get", "applications", "-n", &self.home, "-o", "name"]);
-            names.lines().count() == count
-        });
     }
 
     /// Runs the command line against the hub.

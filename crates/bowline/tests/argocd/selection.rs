@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cluster::app;
-use crate::scene::{Rights, Scene};
+use crate::scene::Scene;
 
 const PRINCIPAL_UID: &str = "argocd.argoproj.io/principal-uid";
 
@@ -53,7 +53,7 @@ fn only_what_bears_the_chosen_labels_goes_and_nothing_that_is_to_be_ignored() {
 fn applications_of_namespaces_that_are_not_allowed_stay() {
     let name = bowline_testbed::namespace("managed");
     let settings = json!({"control-plane": {"namespaces": [format!("{name}-b*")]}});
-    let mut scene = Scene::without_agent(&name, "managed", &[], &settings, Rights::All);
+    let mut scene = Scene::without_agent(&name, "managed", &[], &settings);
     let other = format!("{name}-b");
     let plane = scene.plane.clone();
     scene.lend(&plane, &other);
@@ -136,8 +136,12 @@ fn a_project_may_name_its_namespaces_by_a_regular_expression() {
 
 #[test]
 fn an_application_that_was_deleted_at_the_agent_begins_anew_as_it_is_told() {
-    for (policy, resynced) in [("clear-status", false), ("resync", true)] {
-        let agent = json!({"kubernetes": {"recreation": policy}});
+    for policy in ["ignore", "clear-status", "resync"] {
+        // The first is the default.
+        let agent = match policy {
+            "ignore" => json!({}),
+            _ => json!({"kubernetes": {"recreation": policy}}),
+        };
         let scene = Scene::with_settings("managed", &json!({}), &agent);
         scene.plane.create(&app(&scene.name, "web", &json!({})));
         let (here, there) = (scene.here("web"), scene.there("web"));
@@ -155,10 +159,16 @@ fn an_application_that_was_deleted_at_the_agent_begins_anew_as_it_is_told() {
         scene.site_shows(&here, "another is there", |o| {
             !o.is_null()
                 && o["metadata"]["uid"] != first["metadata"]["uid"]
-                && (o["operation"]["sync"]["revision"] == "v7") == resynced
+                && (o["operation"]["sync"]["revision"] == "v7") == (policy == "resync")
         });
-        if !resynced {
+        if policy == "clear-status" {
             scene.plane_shows(&there, "no operation is told", |o| phase(o).is_null());
+        }
+        if policy == "ignore" {
+            // What is told later has been heard: the last operation is told until there is another.
+            scene.plane.patch(&there, &json!({"spec": {"source": {"path": "new"}}}));
+            scene.site_shows(&here, "a new path", |o| o["spec"]["source"]["path"] == "new");
+            assert_eq!(phase(&scene.plane.get(&there).unwrap()), "Succeeded");
         }
     }
 }
@@ -166,7 +176,7 @@ fn an_application_that_was_deleted_at_the_agent_begins_anew_as_it_is_told() {
 #[test]
 fn one_kind_may_be_the_agents_own_and_the_rest_the_hubs() {
     let name = bowline_testbed::namespace("managed");
-    let scene = Scene::without_agent(&name, "managed", &[], &json!({}), Rights::All);
+    let scene = Scene::without_agent(&name, "managed", &[], &json!({}));
     scene.bowline(&["agents", "create", &name, "--rule", "agent=AppProject"]);
     let _agent = scene.join(&name, "managed", &json!({}));
     scene.site.create(&json!({
@@ -187,7 +197,7 @@ fn one_kind_may_be_the_agents_own_and_the_rest_the_hubs() {
 fn one_namespace_may_be_the_agents_own_and_the_rest_the_hubs() {
     let name = bowline_testbed::namespace("managed");
     let settings = json!({"control-plane": {"mapping": "destination"}});
-    let mut scene = Scene::without_agent(&name, "managed", &[], &settings, Rights::All);
+    let mut scene = Scene::without_agent(&name, "managed", &[], &settings);
     let (own, plane, site) = (format!("{name}-own"), scene.plane.clone(), scene.site.clone());
     scene.lend(&plane, &own);
     scene.lend(&site, &own);

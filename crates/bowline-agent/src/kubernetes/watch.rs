@@ -77,9 +77,9 @@ impl Kubernetes {
                             self.tell(&key);
                         }
                     }
-                    // What is wanted is put back, and what is the cluster's own is weighed at the hub.
+                    // What is wanted is put back, and what is the cluster's own is merely shown elsewhere.
                     Heard::Gone { key, uid } | Heard::Missed { key, uid } => {
-                        self.vanish(&key, &uid)
+                        self.vanish(&key, &uid);
                     }
                     Heard::Listed => {
                         info!(kind = %kind.kind, "listed what is on the cluster");

@@ -10,7 +10,7 @@ mod roles;
 
 pub use clusters::{Adopt, Kubernetes, OnMismatch, OnRecreation, Reach};
 pub use control_plane::{
-    Certificate, ClusterSecrets, ControlPlane, GoAgents, Made, Mapping, Newcomers,
+    Certificate, ClusterSecrets, ControlPlane, GoAgents, GoPrincipal, Made, Mapping, Newcomers,
 };
 pub use layers::{Error, Layers, Loaded, Origin, Role, Wrong};
 pub use roles::{

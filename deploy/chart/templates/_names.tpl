@@ -77,6 +77,7 @@ health: 8001
       "blocklist" .blocklist
       "newcomers" .newcomers -}}
 {{- with .tokenLife }}{{ $_ := set $go "token-life" . }}{{ end -}}
+{{- with .proof }}{{ $_ := set $go "proof" . }}{{ end -}}
 {{- with .keySecret }}{{ $_ := set $go "key-secret" . }}{{ end -}}
 {{- with .plaintext }}{{ $_ := set $go "plaintext" (printf ":%v" .) }}{{ end -}}
 {{- $_ := set $settings "go-agents" $go -}}
@@ -102,6 +103,8 @@ health: 8001
 {{- if not $agent.principal.address -}}
 {{- $_ := set $settings "join" "/etc/bowline/join/token" -}}
 {{- with $agent.hub }}{{ $_ := set $settings "hub" . }}{{ end -}}
+{{- else -}}
+{{- with $agent.principal.proof }}{{ $_ := set $settings "go-principal" (dict "proof" .) }}{{ end -}}
 {{- end -}}
 {{- $settings | toYaml -}}
 {{- end -}}

@@ -83,7 +83,7 @@ impl Keeper {
             naming,
             absent: Mutex::default(),
         };
-        Session::new(desk, options.heartbeat)
+        Session::new(desk, options.heartbeat, options.proof)
     }
 
     /// Waits until all that is on the cluster is known: what is not known yet would look like what

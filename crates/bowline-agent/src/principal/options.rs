@@ -36,6 +36,8 @@ pub struct PrincipalOptions {
     /// How often to ask, below the calls, whether the principal is there; none: never. A principal
     /// that was not told to expect it hangs up on those who ask more often than every five minutes.
     pub keepalive: Option<Duration>,
+    /// How often everything is compared with the principal though nothing seems to differ.
+    pub proof: Duration,
 }
 
 impl PrincipalOptions {
@@ -52,6 +54,7 @@ impl PrincipalOptions {
             compression: false,
             heartbeat: None,
             keepalive: None,
+            proof: Duration::from_secs(600),
         }
     }
 

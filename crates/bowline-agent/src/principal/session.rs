@@ -29,8 +29,8 @@ use super::told::Told;
 use crate::clock::wall;
 use round::speech;
 
-/// How often both ends compare what they have, at the least.
-const PROOF: Duration = Duration::from_secs(600);
+/// A time that does not come: something else ends the wait before.
+const FAR: Duration = Duration::from_secs(3600);
 /// Events that are worked on at a time; then the stream is not read.
 const AT_A_TIME: usize = 256;
 /// Acks that may wait; then the stream is not read. More than a Go principal ever has under way.
@@ -60,6 +60,8 @@ type Working = FuturesUnordered<BoxFuture<'static, (Work, Outcome)>>;
 pub(super) struct Session {
     desk: Arc<Desk>,
     heartbeat: Option<Duration>,
+    /// How often both ends compare what they have, at the least.
+    proof: Duration,
     outbox: Outbox,
     inbox: Inbox,
     resync: Resync,
@@ -86,7 +88,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(desk: Desk, heartbeat: Option<Duration>) -> Self {
+    pub(super) fn new(desk: Desk, heartbeat: Option<Duration>, proof: Duration) -> Self {
         let (mode, naming) = (desk.mode, &desk.naming);
         let now = Instant::now();
         Self {
@@ -95,6 +97,7 @@ impl Session {
             inbox: Inbox::new(End::Agent, mode),
             desk: Arc::new(desk),
             heartbeat,
+            proof,
             later: VecDeque::new(),
             lacked: 0,
             rounds: 0,
@@ -139,9 +142,9 @@ impl Session {
         stop: CancellationToken,
     ) {
         let every = |time| tokio::time::interval_at(tokio::time::Instant::now() + time, time);
-        let mut proof = every(PROOF);
+        let mut proof = every(self.proof);
         let mut pulse = every(PULSE);
-        let mut beat = every(self.heartbeat.unwrap_or(PROOF));
+        let mut beat = every(self.heartbeat.unwrap_or(FAR));
         let mut news = self.desk.world.news.watch();
         loop {
             news.borrow_and_update();
@@ -287,9 +290,8 @@ impl Session {
     }
 }
 
-/// A time that does not come.
 fn far() -> tokio::time::Instant {
-    tokio::time::Instant::now() + PROOF
+    tokio::time::Instant::now() + FAR
 }
 
 /// Does what goes to disk.

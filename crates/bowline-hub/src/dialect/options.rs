@@ -35,6 +35,8 @@ pub struct DialectOptions {
     pub newcomers: Newcomers,
     /// Whether `/metrics` has their connections by agent unasked, as argocd-agent's does.
     pub series_by_agent: bool,
+    /// How often everything is compared with an agent though nothing seems to differ.
+    pub proof: Duration,
 }
 
 impl DialectOptions {
@@ -51,6 +53,7 @@ impl DialectOptions {
             blocklist: Some(BLOCKLIST.into()),
             newcomers: Newcomers::default(),
             series_by_agent: false,
+            proof: Duration::from_secs(600),
         }
     }
 }

@@ -26,9 +26,6 @@ use crate::state::State;
 /// remembered, be it there or not: beyond this it is not served.
 const MOST_OWED: usize = if cfg!(test) { 500 } else { 50_000 };
 
-/// How often everything is compared though nothing seems to differ.
-const PROOF: Duration = Duration::from_secs(600);
-
 /// Acks that may wait; then the stream is not read. More than a Go agent ever has under way.
 const MOST_ANSWERS: usize = 16_384;
 
@@ -104,7 +101,7 @@ pub(crate) async fn run(state: Arc<State>, link: ForeignLink) {
         agent: agent.clone(),
         link,
     };
-    session.serve(orders).await;
+    session.serve(orders, dialect.options.proof).await;
     state.foreign.end(&agent, number);
     state.views.foreign_down(&agent, clock::now());
     tracing::info!(%agent, "an agent of argocd-agent is gone");
@@ -127,10 +124,10 @@ impl Session {
         }
     }
 
-    async fn serve(mut self, mut orders: Orders) {
+    async fn serve(mut self, mut orders: Orders, proof: Duration) {
         self.outbox.stream_up(self.now().mono);
         self.begin().await;
-        let mut proof = tokio::time::interval_at(tokio::time::Instant::now() + PROOF, PROOF);
+        let mut proof = tokio::time::interval_at(tokio::time::Instant::now() + proof, proof);
         loop {
             if self.send_due().await.is_none() {
                 return;

@@ -83,7 +83,7 @@ impl Agent {
         let kept = self.settings.load::<config::Agent>(connection.data.as_deref(), flags)?;
         let Some(kept) = kept else { return Ok(()) };
         let mut options = options(kept.settings())?;
-        options.principal = self.compat.principal()?;
+        options.principal = self.compat.principal(&kept.settings().go_principal)?;
         if options.principal.is_some() && options.kubernetes.is_none() {
             let what = "an agent of argocd-agent's principal needs a cluster to work on";
             return Err(Failure::usage(what).hint("give --kubeconfig FILE or --in-cluster"));

@@ -178,7 +178,8 @@ async fn serve_agent(kept: &Kept<config::Agent>, meaning: dropin::Agent) -> Outc
     let material = Material::read(site, meaning.line.sources()).await?;
     let (senders, line) = line(&meaning.line, &material.texts);
     let mut options = super::agent::options(kept.settings())?;
-    options.principal = Some(principal_of(&meaning, line)?);
+    let (principal, proof) = (principal_of(&meaning, line)?, kept.settings().go_principal.proof.0);
+    options.principal = Some(PrincipalOptions { proof, ..principal });
     let followed = material.follow(|texts| {
         for (sender, text) in senders.iter().zip(texts) {
             sender.send_replace(text.clone());

@@ -10,6 +10,7 @@ use bowline_agent::{
 use bowline_resources::Mode;
 use clap::Args;
 
+use crate::config::GoPrincipal;
 use crate::failure::{Failure, Outcome};
 use crate::quantity::Span;
 
@@ -63,7 +64,7 @@ pub(super) struct Compat {
 
 impl Compat {
     /// The principal that was asked for, if one was.
-    pub(super) fn principal(&self) -> Outcome<Option<PrincipalOptions>> {
+    pub(super) fn principal(&self, settings: &GoPrincipal) -> Outcome<Option<PrincipalOptions>> {
         let Some(host) = self.server_address.as_ref().filter(|_| self.compat) else {
             return Ok(None);
         };
@@ -76,6 +77,7 @@ impl Compat {
         options.compression = self.enable_compression;
         options.mapping = mapping(self.destination_based_mapping, self.agent_mode)?;
         options.heartbeat = Some(self.heartbeat_interval.0).filter(|every| !every.is_zero());
+        options.proof = settings.proof.0;
         Ok(Some(options))
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bowline_hub as hub;
 use bowline_hub::{DialectOptions, PlaneOptions};
@@ -133,6 +134,8 @@ pub struct GoAgents {
     pub blocklist: Option<String>,
     /// What becomes of one that proves its name and is not in the roster.
     pub newcomers: Newcomers,
+    /// How often everything is compared with one though nothing seems to differ.
+    pub proof: Span,
 }
 
 impl Default for GoAgents {
@@ -148,7 +151,35 @@ impl Default for GoAgents {
             certificate: Certificate::default(),
             blocklist: usual.blocklist,
             newcomers: Newcomers::default(),
+            proof: Span(usual.proof),
         }
+    }
+}
+
+/// A principal of argocd-agent that an agent is at; which, its command line says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct GoPrincipal {
+    /// How often everything is compared with it though nothing seems to differ.
+    pub proof: Span,
+}
+
+impl Default for GoPrincipal {
+    fn default() -> Self {
+        Self { proof: GoAgents::default().proof }
+    }
+}
+
+impl GoPrincipal {
+    pub(super) fn check(&self) -> Result<(), Wrong> {
+        check_proof("go-principal.proof", self.proof)
+    }
+}
+
+fn check_proof(name: &'static str, proof: Span) -> Result<(), Wrong> {
+    match proof.0 < Duration::from_secs(1) {
+        true => Err((name, "less than a second only loads both ends: use 1s or more".into())),
+        false => Ok(()),
     }
 }
 
@@ -179,6 +210,10 @@ pub enum Newcomers {
 }
 
 impl GoAgents {
+    pub(super) fn check(&self) -> Result<(), Wrong> {
+        check_proof("go-agents.proof", self.proof)
+    }
+
     /// As the hub takes it; `namespace` is that of Argo CD.
     pub(crate) fn options(&self, namespace: &str) -> Result<Option<DialectOptions>, Wrong> {
         let Some(auth) = self.auth.clone() else { return Ok(None) };
@@ -208,6 +243,7 @@ impl GoAgents {
                 Newcomers::Known => hub::Newcomers::Known,
                 Newcomers::Enlisted => hub::Newcomers::Enlisted,
             },
+            proof: self.proof.0,
             ..DialectOptions::new(auth)
         }))
     }

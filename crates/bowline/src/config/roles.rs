@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tracing_subscriber::EnvFilter;
 
 use super::clusters::Kubernetes;
-use super::control_plane::{ControlPlane, GoAgents};
+use super::control_plane::{ControlPlane, GoAgents, GoPrincipal};
 use super::layers::{Role, Wrong};
 use crate::quantity::{Size, Span};
 
@@ -309,6 +309,7 @@ impl Role for Hub {
         self.control_plane.check()?;
         self.control_plane.options()?;
         self.go_agents.options(&self.control_plane.namespace)?;
+        self.go_agents.check()?;
         needed("api", self.api).map(|_| ())
     }
 }
@@ -372,6 +373,8 @@ pub struct Agent {
     pub kv: KvInterest,
     /// The cluster that it works on.
     pub kubernetes: Kubernetes,
+    /// A principal of argocd-agent in a hub's place.
+    pub go_principal: GoPrincipal,
     /// The share of objects, in percent, that may be deleted since they are absent.
     pub absence_share: u8,
     /// `http://HOST:PORT` of a CONNECT proxy; else as HTTPS_PROXY says.
@@ -399,6 +402,7 @@ impl Default for Agent {
             health: loopback(8001),
             kv: KvInterest::default(),
             kubernetes: Kubernetes::default(),
+            go_principal: GoPrincipal::default(),
             absence_share: 10,
             proxy: None,
             transport: Transport::Auto,
@@ -463,6 +467,7 @@ impl Role for Agent {
         self.keepalive.check()?;
         self.kubernetes.check()?;
         self.kubernetes.options()?;
+        self.go_principal.check()?;
         if api.ip().is_loopback() {
             return Ok(());
         }

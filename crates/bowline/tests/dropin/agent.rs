@@ -6,7 +6,7 @@ use crate::cluster::app;
 use crate::lab::{Lab, Make, Process, free_port, http};
 
 /// A Go principal, with everything from Secrets.
-fn go_principal(lab: &Lab, port: &str, auth: &str) -> Process {
+fn go_principal(lab: &Lab, port: &str, auth: &str, env: &[(&str, &str)]) -> Process {
     let (metrics, health) = (free_port(), free_port());
     let args = [
         "principal",
@@ -29,7 +29,44 @@ fn go_principal(lab: &Lab, port: &str, auth: &str) -> Process {
         "--redis-server-address=127.0.0.1:1",
     ];
     let log = lab.dir.path().join("go-principal.log");
-    Process::start(&lab.program(Make::Go, "argocd-agent"), &args, &[], &log)
+    Process::start(&lab.program(Make::Go, "argocd-agent"), &args, env, &log)
+}
+
+/// An agent of ours, by the command line of a Go agent.
+fn our_agent(
+    lab: &Lab,
+    port: &str,
+    [metrics, health]: [&str; 2],
+    more: &[(&str, &str)],
+) -> Process {
+    let args = [
+        "agent",
+        "--kubeconfig",
+        Lab::kubeconfig(&lab.site),
+        "-n",
+        &lab.home,
+        "--agent-mode=managed",
+        "--creds=mtls:any",
+        "--server-address=127.0.0.1",
+        "--server-port",
+        port,
+        "--metrics-port",
+        metrics,
+        "--healthz-port",
+        health,
+        "--redis-addr=127.0.0.1:1",
+        "--enable-resource-proxy=false",
+    ];
+    let data = lab.dir.path().join("data");
+    let mut env = vec![("BOWLINE_DATA", data.to_str().unwrap()), ("BOWLINE_API", "127.0.0.1:0")];
+    env.extend(more);
+    let log = lab.dir.path().join("agent.log");
+    let mut agent = Process::start(&lab.program(Make::Ours, "argocd-agent"), &args, &env, &log);
+    lab.until("the agent is ready", || {
+        assert!(!agent.ended(), "{}", agent.said());
+        agent.line("ready:").is_some()
+    });
+    agent
 }
 
 /// What a metric says, if it is there.
@@ -44,33 +81,8 @@ fn it_takes_the_command_line_of_a_go_agent_and_does_its_work() {
     let lab = Lab::new("agent");
     lab.install();
     let (port, metrics, health) = (free_port(), free_port(), free_port());
-    let principal = go_principal(&lab, &port, "mtls:CN=([^,]+)");
-    let args = [
-        "agent",
-        "--kubeconfig",
-        Lab::kubeconfig(&lab.site),
-        "-n",
-        &lab.home,
-        "--agent-mode=managed",
-        "--creds=mtls:any",
-        "--server-address=127.0.0.1",
-        "--server-port",
-        &port,
-        "--metrics-port",
-        &metrics,
-        "--healthz-port",
-        &health,
-        "--redis-addr=127.0.0.1:1",
-        "--enable-resource-proxy=false",
-    ];
-    let data = lab.dir.path().join("data");
-    let env = [("BOWLINE_DATA", data.to_str().unwrap()), ("BOWLINE_API", "127.0.0.1:0")];
-    let log = lab.dir.path().join("agent.log");
-    let mut agent = Process::start(&lab.program(Make::Ours, "argocd-agent"), &args, &env, &log);
-    lab.until("the agent is ready", || {
-        assert!(!agent.ended(), "{}", agent.said());
-        agent.line("ready:").is_some()
-    });
+    let principal = go_principal(&lab, &port, "mtls:CN=([^,]+)", &[]);
+    let agent = our_agent(&lab, &port, [&metrics, &health], &[]);
     lab.plane.create(&app(&lab.name, "web", &json!({})));
     let there = format!("application/{}/web", lab.name);
     let here = format!("application/{}/web", lab.home);
@@ -93,8 +105,27 @@ fn it_takes_the_command_line_of_a_go_agent_and_does_its_work() {
     lab.until("it is cut off", || tells("argocd_agent_connection_status") == 0.0);
     assert!(is_alive(), "an agent that is cut off is not one to restart");
     assert!(tells(since) == 0.0);
-    let _stranger = go_principal(&lab, &port, "mtls:CN=somebody-else-([^,]+)");
+    let _stranger = go_principal(&lab, &port, "mtls:CN=somebody-else-([^,]+)", &[]);
     lab.until("it is refused", || tells("argocd_agent_auth_failures_total") >= 1.0);
     assert!(tells("argocd_agent_connections_total") == 1.0);
     assert!(agent.said().contains("--redis-addr has no effect here"), "{}", agent.said());
+}
+
+/// A Go principal whose queue is too short drops what happens at once, and never says it again.
+#[test]
+fn what_a_go_principal_drops_is_found_by_the_next_proof_on_the_same_line() {
+    let lab = Lab::new("drops");
+    lab.install();
+    let (port, metrics, health) = (free_port(), free_port(), free_port());
+    let short = [("ARGOCD_AGENT_SEND_QUEUE_SIZE", "8")];
+    let principal = go_principal(&lab, &port, "mtls:CN=([^,]+)", &short);
+    let proof = [("BOWLINE_GO_PRINCIPAL_PROOF", "2s")];
+    let agent = our_agent(&lab, &port, [&metrics, &health], &proof);
+    let status = "argocd_agent_connection_status";
+    lab.until("it is connected", || metric(&metrics, status) == Some(1.0));
+    let apps: Vec<_> = (0..30).map(|n| app(&lab.name, &format!("app-{n}"), &json!({}))).collect();
+    principal.while_still(|| lab.plane.create_all(&apps));
+    lab.until("all are there", || lab.site.list("applications", &lab.home).len() == apps.len());
+    let ups = agent.said().matches("the line to the principal is up").count();
+    assert_eq!(ups, 1, "{}", agent.said());
 }

@@ -164,6 +164,17 @@ impl Process {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
+    /// Does something while it stands still: what happens meanwhile, it sees at once.
+    pub(crate) fn while_still(&self, what: impl FnOnce()) {
+        let signal = |name: &str| {
+            let id = self.child.id().to_string();
+            assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+        };
+        signal("-STOP");
+        what();
+        signal("-CONT");
+    }
+
     /// Whether it has ended.
     pub(crate) fn ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()

@@ -48,11 +48,11 @@ fn principal(lab: &Lab, more: &[(&str, &str)]) -> Principal {
 
 /// A Go agent, with everything from Secrets.
 fn go_agent(lab: &Lab, port: &str) -> Process {
-    agent(lab, Make::Go, port)
+    agent(lab, Make::Go, port, "managed", &[])
 }
 
 /// An agent of either make, with everything from Secrets.
-fn agent(lab: &Lab, make: Make, port: &str) -> Process {
+fn agent(lab: &Lab, make: Make, port: &str, mode: &str, more: &[(&str, &str)]) -> Process {
     let (metrics, health) = (free_port(), free_port());
     let args = [
         "agent",
@@ -60,7 +60,8 @@ fn agent(lab: &Lab, make: Make, port: &str) -> Process {
         Lab::kubeconfig(&lab.site),
         "-n",
         &lab.home,
-        "--agent-mode=managed",
+        "--agent-mode",
+        mode,
         "--creds=mtls:any",
         "--server-address=127.0.0.1",
         "--server-port",
@@ -73,7 +74,8 @@ fn agent(lab: &Lab, make: Make, port: &str) -> Process {
         "--enable-resource-proxy=false",
     ];
     let data = lab.dir.path().join("agent");
-    let env = [("BOWLINE_DATA", data.to_str().unwrap()), ("BOWLINE_API", "127.0.0.1:0")];
+    let mut env = vec![("BOWLINE_DATA", data.to_str().unwrap()), ("BOWLINE_API", "127.0.0.1:0")];
+    env.extend(more);
     let log = lab.dir.path().join("agent.log");
     Process::start(&lab.program(make, "argocd-agent"), &args, &env, &log)
 }
@@ -83,7 +85,7 @@ fn an_agent_of_ours_works_with_it_by_the_secrets_of_a_go_agent() {
     let lab = Lab::new("both");
     lab.install();
     let principal = principal(&lab, &[]);
-    let _agent = agent(&lab, Make::Ours, &principal.port);
+    let _agent = agent(&lab, Make::Ours, &principal.port, "managed", &[]);
     let there = format!("application/{}/web", lab.name);
     let here = format!("application/{}/web", lab.home);
     lab.plane.create(&app(&lab.name, "web", &json!({})));
@@ -162,6 +164,22 @@ fn where_newcomers_must_be_known_a_go_agent_is_told_which_command_makes_it_so() 
     lab.ctl_ok(Make::Ours, &["agent", "create", name]);
     lab.until("it is let in", || http(&principal.metrics, "/metrics").contains(ONE_CONNECTED));
     counted(&lab, &principal);
+}
+
+/// A Go agent whose queue is too short drops what happens at once, and never says it again.
+#[test]
+fn what_a_go_agent_drops_is_found_by_the_next_proof_on_the_same_line() {
+    let lab = Lab::new("drops-up");
+    lab.install();
+    let principal = principal(&lab, &[("BOWLINE_GO_AGENTS_PROOF", "2s")]);
+    let short = [("ARGOCD_AGENT_SEND_QUEUE_SIZE", "8")];
+    let agent = agent(&lab, Make::Go, &principal.port, "autonomous", &short);
+    lab.until("it is let in", || http(&principal.metrics, "/metrics").contains(ONE_CONNECTED));
+    let apps: Vec<_> = (0..30).map(|n| app(&lab.home, &format!("app-{n}"), &json!({}))).collect();
+    agent.while_still(|| lab.site.create_all(&apps));
+    lab.until("all are shown", || lab.plane.list("applications", &lab.name).len() == apps.len());
+    let said = principal.process.said();
+    assert_eq!(said.matches("an agent of argocd-agent is connected").count(), 1, "{said}");
 }
 
 /// What the hub's metrics say of one agent.

@@ -27,7 +27,7 @@ bowline_client::problems! {
     Conflict = "BL-0131", 412, "it is not as expected";
     Exists = "BL-0132", 409, "it is there already";
     Deleting = "BL-0133", 409, "the object is being deleted";
-    ReadOnly = "BL-0134", 409, "the agent itself owns that object";
+    ReadOnly = "BL-0134", 409, "that object has another owner";
     ModeChanging = "BL-0135", 409, "the agent's mode is changing";
     CommitTooLarge = "BL-0136", 413, "that does not fit in one commit";
     Stopped = "BL-0137", 503, "the shelf has stopped";

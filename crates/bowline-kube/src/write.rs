@@ -1,6 +1,6 @@
 //! Writing to a cluster: create, server-side apply, patches, deletion.
 
-use bowline_resources::{Metadata, Object};
+use bowline_resources::{Metadata, Object, extras};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -108,6 +108,29 @@ impl Cluster {
         let about = About::of("patch", kind, namespace, Some(name));
         let format = "application/apply-patch+yaml";
         self.write(kind, Call::write(Method::PATCH, path, format, &sent, about)?).await
+    }
+
+    /// Applies an object over what was last seen `there`. Where a map is to stay without the last field that
+    /// was applied in it, servers make it null and then refuse that: such fields are taken away first.
+    pub async fn apply_over(
+        &self,
+        kind: &Kind,
+        object: &Object,
+        how: Apply,
+        there: Option<&Object>,
+    ) -> Result<Object, Error> {
+        let refused = match self.apply(kind, object, how).await {
+            Err(Error::Invalid { what, why }) if why.contains("\"null\"") => {
+                Error::Invalid { what, why }
+            }
+            applied => return applied,
+        };
+        let Some(patch) = there.and_then(|there| extras(object, there)) else {
+            return Err(refused);
+        };
+        let (namespace, name) = names(kind, object)?;
+        self.patch(kind, namespace, name, &Patch::Merge(patch), Part::Whole).await?;
+        self.apply(kind, object, how).await
     }
 
     /// Changes an object that is there.

@@ -46,7 +46,7 @@ impl Access {
     }
 }
 
-/// The one gate. Asked on feeding, taking and proposing, and nowhere else.
+/// The one gate. Asked here on feeding, taking and proposing, and by the edges on streaming.
 pub trait Gate: Send {
     /// How much of `shelf` the peer may have for `verb`.
     fn may(&self, peer: &NodeId, verb: Verb, shelf: &ShelfId) -> Access;

@@ -36,6 +36,9 @@ pub struct Node {
     pub(crate) followers: BTreeMap<ShelfId, Followers>,
     /// Shelves of this node's that peers spoke of and that are not open.
     pub(crate) absent: BTreeMap<ShelfId, BTreeSet<LinkId>>,
+    /// The terms of own shelves that were removed in this session: one that is made anew under such a name
+    /// is another history, and must not be taken for that one by whoever still has a copy.
+    left: BTreeMap<ShelfId, Term>,
     /// The last long interest of each peer, so that its id is enough the next time.
     pub(crate) known: BTreeMap<(ShelfId, NodeId), (InterestId, Interest)>,
     // feeding
@@ -82,6 +85,7 @@ impl Node {
             by_peer: BTreeMap::new(),
             followers: BTreeMap::new(),
             absent: BTreeMap::new(),
+            left: BTreeMap::new(),
             known: BTreeMap::new(),
             ready: VecDeque::new(),
             starved: BTreeSet::new(),
@@ -255,7 +259,8 @@ impl Node {
         }
         let (disk, verdicts) = self.loaded.remove(&shelf).unzip();
         let verdicts = verdicts.unwrap_or_default();
-        let own = Own::open(shelf.clone(), plan, self.session, disk, verdicts);
+        let left = self.left.get(&shelf).copied().unwrap_or_default();
+        let own = Own::open(shelf.clone(), plan, self.session.above(left), disk, verdicts);
         self.own.insert(shelf.clone(), own);
         // Whoever spoke of it before it was there must say it again.
         for link in self.absent.remove(&shelf).unwrap_or_default() {
@@ -267,6 +272,7 @@ impl Node {
 
     fn remove(&mut self, shelf: &ShelfId, out: &mut Vec<Action>) {
         if let Some(own) = self.own.remove(shelf) {
+            self.left.insert(shelf.clone(), own.term);
             self.staged.push(own.removal());
         }
         if self.taken.contains_key(shelf) {

@@ -27,6 +27,12 @@ pub(super) fn is_somebody_elses(object: &Object, uid: &str) -> bool {
     source_uid(object).is_none() && !is_itself(object, uid)
 }
 
+/// Whether it was the cluster's own before a control plane wanted it, and is nothing that deploys: nobody
+/// deleted what it was made from, whoever wants it now.
+fn is_its_own_source(object: &Object) -> bool {
+    !is_application(object) && source_uid(object).is_some_and(|source| is_itself(object, source))
+}
+
 /// Whether it is one of Argo CD's Applications.
 pub(super) fn is_application(object: &Object) -> bool {
     object.group() == argocd::GROUP && object.kind == "Application"
@@ -123,6 +129,7 @@ impl Kubernetes {
         let (Some(source), Some(wanted)) = (source_uid(object), wanted) else { return false };
         source != wanted.uid
             && (is_itself(object, &wanted.uid)
+                || is_its_own_source(object)
                 || is_from_another_plane(object, &wanted.object)
                 || self.mismatch_of(object, &wanted.object) == Mismatch::Upsert)
     }

@@ -155,7 +155,7 @@ impl Kubernetes {
         self.hold_back(key, rev)?;
         let kind = self.kind(key).await?;
         let how = Apply { force: true, ..Apply::default() };
-        let applied = self.cluster.apply(&kind, &manifest, how).await;
+        let applied = self.cluster.apply_over(&kind, &manifest, how, there.as_deref()).await;
         let mut now = match (applied, &manifest.metadata.namespace) {
             (Err(Error::NotFound { .. }), Some(namespace)) if self.options.create_namespaces => {
                 self.make_namespace(namespace).await?;

@@ -11,6 +11,7 @@ use bowline_resources::{
 use bowline_types::NodeId;
 use serde_json::json;
 
+use super::turned::is_mirror;
 use super::{Pair, Plane};
 use crate::clock;
 use crate::dialect::wanted_of;
@@ -34,8 +35,18 @@ impl Plane {
         };
         let manifest = self.image(agent, key, desired);
         let there = self.there(&place);
+        if let Some(other) = there.as_ref().and_then(|there| self.shown_agent(state, there, agent))
+        {
+            tracing::warn!(%agent, %other, project = %key.name, shown = %place.name,
+                "a project is not shown: its name on the control plane is that of another agent's");
+            return Ok(());
+        }
         if !there.as_ref().is_some_and(|t| is_settled(&manifest, t, Hold::Whole)) {
             self.bring(agent, &manifest).await?;
+        }
+        if let Some(there) = self.there(&place) {
+            // It may have been a source before: whoever deletes it now would wait for ever.
+            self.finalize(&there).await?;
         }
         let Some(there) = self.there(&place) else { return Ok(()) };
         if key.kind == "Application" {
@@ -49,6 +60,21 @@ impl Plane {
             self.write_status(&there, status, wishes.done).await?;
         }
         Ok(())
+    }
+
+    /// The other agent whose project this mirror shows already; `edge` with `1-x` and `edge-1` with `x` have
+    /// one name between them, and whoever has it keeps it.
+    fn shown_agent(&self, state: &State, mirror: &Object, agent: &NodeId) -> Option<NodeId> {
+        if shows(mirror, agent) || !is_mirror(mirror) {
+            return None;
+        }
+        let name = mirror.spec.as_ref()?.pointer("/sourceNamespaces/0")?.as_str()?;
+        let other = NodeId::new(name).ok()?;
+        let own = mirror.metadata.name.strip_prefix(other.as_str())?.strip_prefix('-')?;
+        let key =
+            ObjectKey { namespace: Some(other.to_string()), name: own.to_owned(), ..mirror.key() };
+        let wants = state.views.fleet.agent_wants(&other, &key.record_key());
+        wants.is_some_and(|told| told.says().is_some()).then_some(other)
     }
 
     /// Where an agent's object is shown; none: nowhere.
@@ -86,7 +112,8 @@ impl Plane {
         let how = Apply { force: true, ..Apply::default() };
         let mut stamped = manifest.clone();
         stamped.metadata.annotations.insert(LAST_UPDATED.into(), rfc3339(clock::now()));
-        let applied = self.cluster.apply(&kind, &stamped, how).await;
+        let there = self.there(&stamped.key());
+        let applied = self.cluster.apply_over(&kind, &stamped, how, there.as_deref()).await;
         let now = match applied {
             Err(Error::NotFound { .. }) if self.may_make(agent.as_str()) => {
                 self.make_namespace(agent).await?;
@@ -147,10 +174,7 @@ impl Plane {
             self.inbox.again_later(pair.clone(), UNSURE);
             return Ok(());
         }
-        if !there.metadata.finalizers.is_empty() {
-            let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-            self.patch(&there, &patch, Part::Whole).await?;
-        }
+        self.finalize(&there).await?;
         let kind = self.kind(place).await?;
         let how = Delete {
             uid: there.metadata.uid.clone(),

@@ -78,8 +78,8 @@ impl Plane {
         self.write_status(&there, status, wishes.done).await
     }
 
-    /// The agent's word is that it is gone there: nobody else has to wait for it.
-    async fn finalize(&self, there: &Object) -> Result<(), Error> {
+    /// Nobody has to wait for the end of it.
+    pub(super) async fn finalize(&self, there: &Object) -> Result<(), Error> {
         if there.metadata.finalizers.is_empty() {
             return Ok(());
         }

@@ -1,9 +1,9 @@
 //! Flows of an autonomous agent: its cluster's word counts, and the control plane shows it.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::controller::SYNCS;
+use super::controller::{LASTING, REFRESH, REFRESHES, SYNCS};
 use super::flow::{Play, gone, is, there};
 use super::managed::{health, pointer, same_status};
 use crate::cluster::{Place, app};
@@ -16,13 +16,29 @@ pub(crate) enum Flow {
     Update,
     Status,
     Sync,
+    Refresh,
+    Terminate,
     Delete,
     Project,
+    /// The mirror is edited.
+    Revert,
+    /// The mirror is deleted.
+    Recreate,
 }
 
 impl Flow {
-    pub(crate) const ALL: &[Self] =
-        &[Self::Create, Self::Update, Self::Status, Self::Sync, Self::Delete, Self::Project];
+    pub(crate) const ALL: &[Self] = &[
+        Self::Create,
+        Self::Update,
+        Self::Status,
+        Self::Sync,
+        Self::Refresh,
+        Self::Terminate,
+        Self::Delete,
+        Self::Project,
+        Self::Revert,
+        Self::Recreate,
+    ];
 
     /// Where the source is on the agent's cluster.
     fn below(self, play: &Play<'_>) -> Place {
@@ -52,6 +68,11 @@ impl Flow {
                     "destinations": [{"server": "https://kubernetes.default.svc", "namespace": "web"}],
                 },
             }),
+            Self::Terminate => {
+                let mut app = app(&place.namespace, &place.name, "old");
+                app["metadata"]["annotations"] = json!({LASTING: "yes"});
+                app
+            }
             _ => app(&place.namespace, &place.name, "old"),
         }
     }
@@ -61,26 +82,48 @@ impl Flow {
             return Ok(());
         }
         play.ground.autonomous.cluster.create(&self.object(play)).await?;
-        let above = self.above(play);
+        let (plane, above) = (&play.ground.plane, self.above(play));
         until(&format!("{above} is shown"), PATIENCE, async || {
-            there(play.ground.plane.get(&above).await?, "the mirror").map(drop)
+            there(plane.get(&above).await?, "the mirror").map(drop)
+        })
+        .await?;
+        if self != Self::Terminate {
+            return Ok(());
+        }
+        plane.patch(&above, &json!({"operation": {"sync": {"revision": "v1"}}})).await?;
+        until("an operation runs", PATIENCE, async || {
+            let mirror = there(plane.get(&above).await?, "the mirror")?;
+            is(&mirror, "/operation", &Value::Null)?;
+            is(&mirror, "/status/operationState/phase", &json!("Running"))
         })
         .await
     }
 
     pub(crate) async fn act(self, play: &Play<'_>) -> Result<()> {
         let (plane, site) = (&play.ground.plane, &play.ground.autonomous.cluster);
-        let below = self.below(play);
+        let (above, below) = (self.above(play), self.below(play));
         match self {
             Self::Create => site.create(&self.object(play)).await,
             Self::Update => site.patch(&below, &json!({"spec": {"source": {"path": "new"}}})).await,
             Self::Status => site.patch(&below, &health()).await,
             Self::Sync => {
                 let operation = json!({"operation": {"sync": {"revision": "v2"}}});
-                plane.patch(&self.above(play), &operation).await
+                plane.patch(&above, &operation).await
+            }
+            Self::Refresh => {
+                let asked = json!({"metadata": {"annotations": {REFRESH: "normal"}}});
+                plane.patch(&above, &asked).await
+            }
+            Self::Terminate => {
+                let phase = json!({"status": {"operationState": {"phase": "Terminating"}}});
+                plane.patch(&above, &phase).await
             }
             Self::Delete => site.delete(&below).await,
             Self::Project => site.patch(&below, &json!({"spec": {"description": "new"}})).await,
+            Self::Revert => {
+                plane.patch(&above, &json!({"spec": {"source": {"path": "mine"}}})).await
+            }
+            Self::Recreate => plane.delete(&above).await,
         }
     }
 
@@ -103,8 +146,17 @@ impl Flow {
         is(&source, "/spec/source/path", &json!(wanted))?;
         is(&mirror, "/spec/source/path", &json!(wanted))?;
         is(&mirror, "/operation", &Value::Null)?;
+        is(&mirror, &pointer(REFRESH), &Value::Null)?;
         same_status(&mirror, &source)?;
         match self {
+            Self::Refresh => {
+                ensure!(source.pointer(&pointer(REFRESHES)).is_some(), "nobody has looked");
+                Ok(())
+            }
+            Self::Terminate => {
+                is(&source, &pointer(SYNCS), &json!("1"))?;
+                is(&source, "/status/operationState/phase", &json!("Failed"))
+            }
             Self::Status => is(&source, "/status/health/status", &json!("Healthy")),
             Self::Sync => {
                 is(&source, "/status/operationState/operation/sync/revision", &json!("v2"))?;

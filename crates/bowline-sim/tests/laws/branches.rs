@@ -50,6 +50,35 @@ fn law_5_a_stale_relay_raises_nobody() {
     assert_eq!(w.live(&node(2), &s), w.live(&node(1), &s), "the stale one learns instead");
 }
 
+#[test]
+fn law_6_what_is_made_anew_under_the_name_of_what_was_removed_is_another_branch() {
+    for recovery in [Recovery::Relist, Recovery::Ask] {
+        let (mut w, s, mut r) = world(recovery);
+        up(&mut w, 0, 1);
+        for key in ["a", "b", "c"] {
+            w.put(&s, key, "old");
+        }
+        event(&mut w, 0, Event::Seal(s.clone()));
+        w.settle(&mut r);
+        let before = w.at(&node(1)).read(&s).unwrap().place.cursor;
+        down(&mut w, 0, 1);
+        // Removed and made anew by the same process, with fewer commits than the copy has seen.
+        event(&mut w, 0, Event::Remove(s.clone()));
+        event(&mut w, 0, Event::Open(s.clone(), bowline_sync::Plan::new(recovery)));
+        w.put(&s, "d", "new");
+        event(&mut w, 0, Event::Seal(s.clone()));
+        w.settle(&mut r);
+        let now = w.at(&node(0)).read(&s).unwrap().place.cursor;
+        assert!(now.term > before.term, "{now:?} after {before:?}");
+        up(&mut w, 0, 1);
+        w.settle(&mut r);
+        match recovery {
+            Recovery::Relist => assert_eq!(w.live(&node(1), &s), w.live(&node(0), &s)),
+            _ => assert_eq!(w.at(&node(0)).own()[&s].status, Status::Stopped, "it has forgotten"),
+        }
+    }
+}
+
 /// The owner lost `lost` commits that n1 has, and made `made` others instead.
 fn forked(recovery: Recovery, lost: u32, made: u32) -> (World, ShelfId, Random) {
     let (mut w, s, mut r) = world(recovery);

@@ -11,10 +11,11 @@ use tokio::sync::watch;
 
 use crate::stage::{Door, Pki, feed, hub_with, pair, to, which};
 
+/// Long enough for an answer on a machine that has much else to do.
 const SOON: Keepalive =
-    Keepalive { every: Duration::from_millis(300), within: Duration::from_millis(300) };
+    Keepalive { every: Duration::from_millis(500), within: Duration::from_secs(3) };
 /// Far more than `SOON` allows, far less than the usual.
-const MOST: Duration = Duration::from_secs(5);
+const MOST: Duration = Duration::from_secs(15);
 
 /// A line that can be frozen: nothing is closed, nothing passes any more.
 async fn line(behind: u16) -> (u16, watch::Sender<bool>) {

@@ -64,6 +64,25 @@ fn a_change_arrives_and_a_local_one_is_taken_back() {
 }
 
 #[test]
+fn auto_sync_is_switched_on_and_off_though_its_map_is_or_stays_empty() {
+    let scene = Scene::managed();
+    scene.plane.create(&app(&scene.name, "web", &json!({"syncPolicy": {}})));
+    let (here, there) = (scene.here("web"), scene.there("web"));
+    scene.site_shows(&here, "it is there", |o| !o.is_null());
+    let steps = [
+        (json!({}), json!({})),
+        (json!({"prune": true}), json!({"prune": true})),
+        (json!({"prune": null}), json!({})),
+        (Value::Null, Value::Null),
+    ];
+    for (said, expected) in steps {
+        scene.plane.patch(&there, &json!({"spec": {"syncPolicy": {"automated": said}}}));
+        let shows = format!("automated: {expected}");
+        scene.site_shows(&here, &shows, |o| o["spec"]["syncPolicy"]["automated"] == expected);
+    }
+}
+
+#[test]
 fn what_is_deleted_locally_comes_back() {
     let scene = Scene::managed();
     scene.plane.create(&app(&scene.name, "web", &json!({})));

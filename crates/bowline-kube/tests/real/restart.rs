@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bowline_kube::{Deleted, Heard, Watch};
 use bowline_resources::Object;
@@ -12,7 +13,7 @@ use tokio::sync::watch::{self, Sender};
 use tokio::task::JoinSet;
 
 use crate::bed;
-use crate::stage::{Stage, connect, hear, heard, uid, watch};
+use crate::stage::{PATIENCE, Stage, connect, hear, heard, uid, watch};
 
 /// A cluster that only this test uses, since it kills the server.
 struct OwnCluster {
@@ -118,7 +119,9 @@ async fn relay(listener: TcpListener, to: String, is_open: watch::Receiver<bool>
 /// told again: then the place was lost, and the watch listed anew.
 async fn told_after(watch: &mut Watch, gone: [&Object; 2], made: &Object) -> bool {
     let (mut uids, mut there, mut anew) = (vec![], false, false);
+    let deadline = Instant::now() + PATIENCE;
     while uids.len() < 2 || !there {
+        assert!(Instant::now() < deadline, "told {uids:?} in time, and the new one: {there}");
         match heard(watch).await {
             Heard::Gone { uid, .. } | Heard::Missed { uid, .. } => uids.push(uid),
             Heard::Put(object) => {
@@ -179,6 +182,7 @@ async fn deletions_are_told_though_the_server_restarted_and_forgot_where_the_wat
     assert!(told_after(&mut watch, [&a, &b], &again).await, "the place is lost");
     // And it goes on from there.
     assert_eq!(stage.delete("d").await, Deleted::Gone);
-    while !hear(&mut watch).await.starts_with("gone d ") {}
+    let gone = async { while !hear(&mut watch).await.starts_with("gone d ") {} };
+    tokio::time::timeout(PATIENCE, gone).await.expect("to go on from there");
     tokio::task::spawn_blocking(move || drop(own)).await.unwrap();
 }

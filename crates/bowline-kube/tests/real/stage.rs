@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::bed;
 
 /// So long a test waits for what must come.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A namespace of our own, deleted (but not waited for) at the end.
 pub(crate) struct Stage {
@@ -81,7 +81,8 @@ pub(crate) async fn connect(kubeconfig: &Path, manager: &str) -> Cluster {
 /// A watch that has listed; what was there is dropped.
 pub(crate) async fn watch(cluster: &Cluster, kind: &Kind, scope: Scope) -> Watch {
     let mut watch = cluster.watch(kind, scope, Some("test=kube"));
-    while !matches!(heard(&mut watch).await, Heard::Listed) {}
+    let listed = async { while !matches!(heard(&mut watch).await, Heard::Listed) {} };
+    tokio::time::timeout(PATIENCE, listed).await.expect("a list in time, however much trouble");
     watch
 }
 

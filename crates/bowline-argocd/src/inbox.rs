@@ -7,16 +7,19 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
 use bowline_resources::Mode;
+use bowline_types::Mono;
 
 use crate::{End, Event, Kind, Resource, Target};
 
 mod outcome;
+mod said;
 mod task;
 #[cfg(test)]
 mod tests;
 mod tombs;
 
 pub use outcome::{Failure, Outcome};
+use said::Said;
 pub use task::{Action, Refusal, Task};
 use tombs::Tombs;
 
@@ -91,12 +94,14 @@ pub struct Inbox {
     lanes: BTreeMap<LaneKey, Lane>,
     waiting: usize,
     tombs: Tombs,
+    said: Said,
 }
 
 impl Inbox {
     /// The inbox of this end, towards or in an agent of this mode.
     pub fn new(end: End, mode: Mode) -> Self {
-        Self { end, mode, lanes: BTreeMap::new(), waiting: 0, tombs: Tombs::default() }
+        let (tombs, said) = (Tombs::default(), Said::default());
+        Self { end, mode, lanes: BTreeMap::new(), waiting: 0, tombs, said }
     }
 
     /// Takes an event.
@@ -146,10 +151,10 @@ impl Inbox {
     }
 
     /// The work is done, or failed. Without an ack the peer sends the event again.
-    pub fn finish(&mut self, work: Work, outcome: &Outcome) -> Finished {
+    pub fn finish(&mut self, work: Work, outcome: &Outcome, now: Mono) -> Finished {
         let mut finished = Finished::default();
         if outcome.is_acked() {
-            finished.acks.push(work.event.ack());
+            finished.acks.extend(self.ack(&work, now));
         }
         if matches!(outcome, Outcome::Done) {
             self.tombs.note(&work);
@@ -158,7 +163,7 @@ impl Inbox {
         while let Some(next) = lane.waiting.pop_front() {
             self.waiting -= 1;
             if self.tombs.is_stale(&next) {
-                finished.acks.push(next.event.ack());
+                finished.acks.extend(self.ack(&next, now));
                 continue;
             }
             lane.now = (next.event.kind.clone(), next.event.event_id.clone());
@@ -167,6 +172,17 @@ impl Inbox {
             break;
         }
         finished
+    }
+
+    /// The ack of an event, unless it is on its way.
+    fn ack(&mut self, work: &Work, now: Mono) -> Option<Event> {
+        let object = matches!(work.task, Task::Object { .. });
+        (!object || self.said.is_due(&work.event, now)).then(|| work.event.ack())
+    }
+
+    /// A stream begins. What was said on the last one is said again.
+    pub fn stream_up(&mut self) {
+        self.said.forget();
     }
 
     /// The stream has ended. What waits is forgotten, since the peer sends it again on the next one;

@@ -97,7 +97,7 @@ impl Node {
             } else {
                 self.work(&work.task, now)
             };
-            let finished = self.inbox.finish(work, &outcome);
+            let finished = self.inbox.finish(work, &outcome, now);
             acks.extend(finished.acks);
             match finished.next {
                 Some(next) => work = next,

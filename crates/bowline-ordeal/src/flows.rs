@@ -14,7 +14,7 @@ mod table;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use bowline_client::api::ObjectQuery;
+use bowline_client::api::{Level, ObjectQuery};
 use futures_util::future::join_all;
 
 use crate::chance::Chance;
@@ -154,6 +154,9 @@ impl Acts<'_> {
 
     /// Removes everything at its owner's, and waits until nothing is left on either side.
     async fn clear(&self, hub: &Hub) -> Result<()> {
+        // What goes before a hub has listed its control plane is an absence, which is held for a person
+        // where it is much; here the hub is to see people delete.
+        until("the hub sees the control plane", RIGHT, async || sees_the_plane(hub).await).await?;
         for (_, cleared) in self.each(async |flow, play| flow.clear(play).await).await {
             cleared?;
         }
@@ -165,6 +168,13 @@ impl Acts<'_> {
         })
         .await
     }
+}
+
+async fn sees_the_plane(hub: &Hub) -> Result<()> {
+    let findings = hub.client()?.doctor().await?.findings;
+    let unseen = findings.into_iter().find(|f| f.about == "control plane" && f.level > Level::Ok);
+    ensure!(unseen.is_none(), "{unseen:?}");
+    Ok(())
 }
 
 /// Everything but the keepers that the hub knows of.

@@ -123,6 +123,7 @@ impl Session {
         let mut working = Working::new();
         self.heard = Instant::now();
         self.outbox.stream_up(self.now().mono);
+        self.inbox.stream_up();
         self.prove().await;
         self.converse(&mut link, &mut working, stop).await;
         link.handle.close();
@@ -131,7 +132,7 @@ impl Session {
         self.answers.clear();
         // What has begun is done: the principal tells it again, and it is found done.
         while let Some((work, outcome)) = working.next().await {
-            let _acks = self.inbox.finish(work, &outcome);
+            let _acks = self.inbox.finish(work, &outcome, self.now().mono);
         }
     }
 
@@ -284,7 +285,7 @@ impl Session {
 
     /// Tells the principal what is done; gives what waited for that.
     fn finish(&mut self, work: Work, outcome: &Outcome) -> Option<Work> {
-        let finished = self.inbox.finish(work, outcome);
+        let finished = self.inbox.finish(work, outcome, self.now().mono);
         self.answers.extend(finished.acks);
         finished.next
     }

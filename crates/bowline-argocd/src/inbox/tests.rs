@@ -38,7 +38,7 @@ fn work_is_acked_with_its_ids_when_it_is_done() {
     let Task::Object { resource, action, object } = &work.task else { panic!() };
     assert_eq!((*resource, *action), (Resource::Application, Action::SpecUpdate));
     assert_eq!((object.kind.as_str(), object.metadata.name.as_str()), ("Application", "web"));
-    let finished = inbox.finish(work, &Outcome::Done);
+    let finished = inbox.finish(work, &Outcome::Done, Mono(0));
     assert_eq!(finished.acks, [update.ack()]);
     assert_eq!((finished.next, inbox.working()), (None, 0));
 }
@@ -48,10 +48,10 @@ fn what_failed_for_now_is_not_acked_and_comes_again() {
     let mut inbox = agent();
     let update = app(Kind::SpecUpdate, "u", "5");
     let first = work(inbox.take(update.clone()));
-    let finished = inbox.finish(first, &Outcome::Failed(Failure::Conflict));
+    let finished = inbox.finish(first, &Outcome::Failed(Failure::Conflict), Mono(0));
     assert!(finished.acks.is_empty());
     let again = work(inbox.take(update.clone()));
-    assert_eq!(inbox.finish(again, &Outcome::Done).acks, [update.ack()]);
+    assert_eq!(inbox.finish(again, &Outcome::Done, Mono(0)).acks, [update.ack()]);
 }
 
 #[test]
@@ -62,11 +62,11 @@ fn one_place_is_worked_on_once_at_a_time_and_in_order() {
     assert!(matches!(inbox.take(create.clone()), Taken::Waits), "another uid, the same place");
     assert!(matches!(inbox.take(app(Kind::SpecUpdate, "u2", "7")), Taken::Waits));
     assert_eq!(inbox.waiting(), 2);
-    let next = inbox.finish(first, &Outcome::Done).next.unwrap();
+    let next = inbox.finish(first, &Outcome::Done, Mono(0)).next.unwrap();
     assert_eq!((&next.event, inbox.waiting()), (&create, 1));
-    let last = inbox.finish(next, &Outcome::Done).next.unwrap();
+    let last = inbox.finish(next, &Outcome::Done, Mono(0)).next.unwrap();
     assert_eq!(last.event.kind, Kind::SpecUpdate);
-    assert!(inbox.finish(last, &Outcome::Done).next.is_none());
+    assert!(inbox.finish(last, &Outcome::Done, Mono(0)).next.is_none());
     assert_eq!((inbox.waiting(), inbox.working()), (0, 0));
 }
 
@@ -81,7 +81,7 @@ fn a_repetition_during_the_work_is_covered_by_its_ack() {
     assert_eq!(operation.event_id, update.event_id);
     assert!(matches!(inbox.take(operation.clone()), Taken::Waits));
     assert!(matches!(inbox.take(operation.clone()), Taken::Duplicate));
-    let next = inbox.finish(first, &Outcome::Done).next.unwrap();
+    let next = inbox.finish(first, &Outcome::Done, Mono(0)).next.unwrap();
     assert_eq!(next.event, operation);
 }
 
@@ -89,10 +89,29 @@ fn a_repetition_during_the_work_is_covered_by_its_ack() {
 fn a_repetition_after_the_work_is_done_again() {
     // Ids alone do not say that nothing is to be repaired: a resync repeats them too.
     let mut inbox = agent();
-    for _ in 0..2 {
+    for at in [0, 5_000] {
         let update = work(inbox.take(app(Kind::SpecUpdate, "u", "5")));
-        assert_eq!(inbox.finish(update, &Outcome::Done).acks.len(), 1);
+        assert_eq!(inbox.finish(update, &Outcome::Done, Mono(at)).acks.len(), 1);
     }
+}
+
+#[test]
+fn an_ack_is_not_said_again_while_it_is_on_its_way() {
+    let mut inbox = agent();
+    let acks = |inbox: &mut Inbox, kind, at| {
+        let again = work(inbox.take(app(kind, "u", "5")));
+        inbox.finish(again, &Outcome::Done, Mono(at)).acks.len()
+    };
+    assert_eq!(acks(&mut inbox, Kind::SpecUpdate, 0), 1);
+    // A Go peer would take the second for that of the operation, which it has not sent yet.
+    assert_eq!(acks(&mut inbox, Kind::SpecUpdate, 1_000), 0);
+    assert_eq!(acks(&mut inbox, Kind::SetOperation, 1_100), 1);
+    assert_eq!(acks(&mut inbox, Kind::SpecUpdate, 4_999), 0);
+    // The peer repeats it all the same: it has dropped the ack.
+    assert_eq!(acks(&mut inbox, Kind::SpecUpdate, 5_000), 1);
+    // Another stream says nothing of what the last one carried.
+    inbox.stream_up();
+    assert_eq!(acks(&mut inbox, Kind::SpecUpdate, 5_001), 1);
 }
 
 #[test]
@@ -101,16 +120,16 @@ fn an_old_update_raises_nobody_from_the_dead() {
     let gone = work(inbox.take(app(Kind::Delete, "u", "9")));
     let late = app(Kind::SpecUpdate, "u", "8");
     assert!(matches!(inbox.take(late.clone()), Taken::Waits));
-    let finished = inbox.finish(gone, &Outcome::Done);
+    let finished = inbox.finish(gone, &Outcome::Done, Mono(0));
     assert_eq!(finished.acks, [app(Kind::Delete, "u", "9").ack(), late.ack()]);
     assert!(finished.next.is_none());
     let Taken::Answer(ack) = inbox.take(app(Kind::SetOperation, "u", "8")) else { panic!() };
     assert_eq!(ack, late.ack());
     // Another object of the name, or the same one come back, is news.
     let other = work(inbox.take(app(Kind::Create, "u2", "3")));
-    inbox.finish(other, &Outcome::Done);
+    inbox.finish(other, &Outcome::Done, Mono(0));
     let back = work(inbox.take(app(Kind::SpecUpdate, "u", "9")));
-    inbox.finish(back, &Outcome::Done);
+    inbox.finish(back, &Outcome::Done, Mono(0));
     work(inbox.take(app(Kind::SpecUpdate, "u", "8")));
 }
 
@@ -118,14 +137,14 @@ fn an_old_update_raises_nobody_from_the_dead() {
 fn what_its_source_looked_for_in_vain_needs_a_new_beginning() {
     let mut inbox = agent();
     let gone = work(inbox.take(app(Kind::Delete, "u", "")));
-    inbox.finish(gone, &Outcome::Done);
+    inbox.finish(gone, &Outcome::Done, Mono(0));
     assert!(matches!(inbox.take(app(Kind::SpecUpdate, "u", "8")), Taken::Answer(_)));
     work(inbox.take(app(Kind::Create, "u", "8")));
     // A failed delete buries nobody, nor does one that names no uid.
     for (uid, outcome) in [("x", Outcome::Failed(Failure::Network)), ("", Outcome::Done)] {
         let mut inbox = agent();
         let gone = work(inbox.take(app(Kind::Delete, uid, "")));
-        inbox.finish(gone, &outcome);
+        inbox.finish(gone, &outcome, Mono(0));
         work(inbox.take(app(Kind::SpecUpdate, uid, "8")));
     }
 }
@@ -135,7 +154,7 @@ fn tombs_are_not_kept_for_ever() {
     let mut inbox = agent();
     for number in 0..10_001 {
         let gone = work(inbox.take(app(Kind::Delete, &format!("u{number}"), "9")));
-        inbox.finish(gone, &Outcome::Done);
+        inbox.finish(gone, &Outcome::Done, Mono(0));
     }
     assert!(matches!(inbox.take(app(Kind::SpecUpdate, "u1", "8")), Taken::Answer(_)));
     work(inbox.take(app(Kind::SpecUpdate, "u0", "8")));
@@ -224,7 +243,7 @@ fn a_new_stream_brings_again_what_waited() {
     inbox.stream_down();
     assert_eq!((inbox.waiting(), inbox.working()), (0, 1));
     assert!(matches!(inbox.take(app(Kind::Create, "u", "1")), Taken::Duplicate));
-    assert!(inbox.finish(first, &Outcome::Done).next.is_none());
+    assert!(inbox.finish(first, &Outcome::Done, Mono(0)).next.is_none());
 }
 
 #[test]
@@ -271,11 +290,11 @@ fn no_event_is_too_strange() {
         }
         if rng.below(3) == 0 && !open.is_empty() {
             let work = open.swap_remove(rng.below(open.len() as u64) as usize);
-            open.extend(inbox.finish(work, &Outcome::Done).next);
+            open.extend(inbox.finish(work, &Outcome::Done, Mono(0)).next);
         }
     }
     while let Some(work) = open.pop() {
-        open.extend(inbox.finish(work, &Outcome::Refused).next);
+        open.extend(inbox.finish(work, &Outcome::Refused, Mono(0)).next);
     }
     assert_eq!((inbox.waiting(), inbox.working()), (0, 0), "every lane ends");
 }

@@ -245,7 +245,7 @@ impl Session {
         let mut next = Some(work);
         while let Some(work) = next.take() {
             let outcome = self.perform(&work.task).await;
-            let finished = self.inbox.finish(work, &outcome);
+            let finished = self.inbox.finish(work, &outcome, self.now().mono);
             self.answers.extend(finished.acks);
             next = finished.next;
         }

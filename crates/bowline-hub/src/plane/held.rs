@@ -35,7 +35,10 @@ impl Plane {
         let all = self.taken.iter().zip(&known.told).zip(0..);
         let cannot = all.filter_map(|((taken, told), at)| match told {
             Told::Cannot(why) | Told::Lapsed(why) => Some((taken.kind.clone(), why.clone())),
-            Told::Waits => known.late.get(&at).map(|why| (taken.kind.clone(), why.clone())),
+            Told::Waits => {
+                let why = known.late.get(&at).map_or("not listed yet", String::as_str);
+                Some((taken.kind.clone(), why.to_owned()))
+            }
             Told::Listed => None,
         });
         cannot.collect()

@@ -198,12 +198,18 @@ impl Control {
         last
     }
 
+    /// How often the principal has logged a text.
+    pub(crate) fn said(&self, text: &str) -> usize {
+        let log = std::fs::read_to_string(self.dir.path().join("principal.log"));
+        log.unwrap_or_default().matches(text).count()
+    }
+
     fn logs(&self) -> String {
         let entries = std::fs::read_dir(self.dir.path()).unwrap().map(Result::unwrap);
         let logs = entries.filter(|e| e.path().extension().is_some_and(|x| x == "log"));
         let tail = |e: std::fs::DirEntry| {
             let text = std::fs::read_to_string(e.path()).unwrap_or_default();
-            let from = text.char_indices().rev().nth(4_000).map_or(0, |(at, _)| at);
+            let from = text.char_indices().rev().nth(12_000).map_or(0, |(at, _)| at);
             format!("\n--- {}\n{}", e.file_name().to_string_lossy(), &text[from..])
         };
         logs.map(tail).collect()

@@ -104,6 +104,27 @@ fn agents_with_secrets_over_both_transports() {
     life(Auth::UserPass);
 }
 
+/// A Go principal repeats a spec that is not acked within a second, and takes a second ack of it for
+/// that of the operation that came with it, before it has sent that.
+#[test]
+fn an_operation_is_not_lost_where_acks_are_late() {
+    let control = Control::with(Auth::Mtls, &["m"], &["--log-level", "trace"]);
+    let agent = control.agent("m", "managed", &[]);
+    let (here, there) = (agent.here("web"), agent.there("web"));
+    control.plane.create(&app(&agent.name, "web", &json!({})));
+    control.shows(&agent.site, &here, "it is there", |o| !o.is_null());
+    agent.site.patch(&here, &json!({"status": {"health": {"status": "Healthy"}}}));
+    let is = |o: &Value| o["status"]["health"]["status"] == "Healthy";
+    control.shows(&control.plane, &there, "its health", is);
+    let repeated = || control.said("resending an event");
+    let before = repeated();
+    agent.line.stalled(|| {
+        control.plane.patch(&there, &json!({"operation": {"sync": {"revision": "v2"}}}));
+        control.until("the spec is repeated", || repeated() > before);
+    });
+    control.shows(&agent.site, &here, "a sync", |o| o["operation"]["sync"]["revision"] == "v2");
+}
+
 #[test]
 fn a_managed_agent_misses_nothing_through_cuts_and_kills() {
     let mut control = Control::new(Auth::Mtls, &["m"]);

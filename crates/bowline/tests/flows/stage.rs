@@ -428,6 +428,8 @@ pub(crate) struct Line {
 #[derive(Default)]
 struct LineState {
     cut: AtomicBool,
+    /// What comes from the agent waits.
+    stalled: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
     /// What went over it, where that is asked for.
     record: Mutex<Option<Vec<u8>>>,
@@ -449,8 +451,9 @@ impl Line {
                 };
                 let mut open = shared.open.lock().unwrap();
                 open.extend([from.try_clone().unwrap(), onward.try_clone().unwrap()]);
-                copy(from.try_clone().unwrap(), onward.try_clone().unwrap(), &shared);
-                copy(onward, from, &shared);
+                let (near, far) = (from.try_clone().unwrap(), onward.try_clone().unwrap());
+                copy(near, far, &shared, Way::There);
+                copy(onward, from, &shared, Way::Back);
             }
         });
         Self { port, state }
@@ -475,19 +478,37 @@ impl Line {
         }
     }
 
+    /// What the agent says waits on the line, and what is said to it goes through, until the end of
+    /// `during`.
+    pub(crate) fn stalled(&self, during: impl FnOnce()) {
+        self.state.stalled.store(true, Ordering::SeqCst);
+        during();
+        self.state.stalled.store(false, Ordering::SeqCst);
+    }
+
     /// The line is whole again.
     pub(crate) fn heal(&self) {
         self.state.cut.store(false, Ordering::SeqCst);
     }
 }
 
-fn copy(mut from: TcpStream, mut to: TcpStream, state: &Arc<LineState>) {
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    /// From the agent.
+    There,
+    Back,
+}
+
+fn copy(mut from: TcpStream, mut to: TcpStream, state: &Arc<LineState>, way: Way) {
     let state = state.clone();
     std::thread::spawn(move || {
         let mut buffer = vec![0; 64 << 10];
         while let Ok(n) = from.read(&mut buffer) {
             if let Some(record) = &mut *state.record.lock().unwrap() {
                 record.extend_from_slice(&buffer[..n]);
+            }
+            while way == Way::There && state.stalled.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(5));
             }
             if n == 0 || to.write_all(&buffer[..n]).is_err() {
                 break;

@@ -25,9 +25,9 @@ pub(super) struct Unshown {
 
 impl Unshown {
     /// After a refusal, what is known of it, and whether that is news.
-    fn next(before: Option<&Self>, why: String, what: String) -> (Self, bool) {
+    fn next(before: Option<&Self>, why: String, what: String, most: Duration) -> (Self, bool) {
         let again = before.filter(|before| before.what == what);
-        let wait = again.map_or(REFUSED, |before| (before.wait * 2).min(LONGEST));
+        let wait = again.map_or(REFUSED, |before| (before.wait * 2).min(most));
         let news = again.is_none_or(|before| before.why != why);
         (Self { why, what, wait }, news)
     }
@@ -44,12 +44,18 @@ impl Plane {
         }
         let what = self.looked_at(state, &pair);
         let mut known = self.known.lock();
-        let (next, news) = Unshown::next(known.unshown.get(&pair), error.to_string(), what);
+        // A namespace or a definition that somebody makes is to be used soon.
+        let lacking = matches!(error, Error::NotFound { .. } | Error::NoKind { .. });
+        let most = if lacking { REFUSED } else { LONGEST };
+        let before = known.unshown.get(&pair);
+        let (next, news) = Unshown::next(before, error.to_string(), what, most);
         let wait = next.wait;
         known.unshown.insert(pair.clone(), next);
         drop(known);
         match news {
-            true => tracing::warn!(%agent, %key, %error, "the control plane refuses to show this"),
+            true => {
+                tracing::warn!(%agent, %key, %error, "not shown on the control plane yet: it refuses");
+            }
             false => tracing::debug!(%agent, %key, %error, "the control plane still refuses"),
         }
         self.inbox.again_later(pair, wait);
@@ -92,16 +98,21 @@ mod tests {
     #[test]
     fn waits_grow_to_a_minute_and_begin_anew_with_a_change() {
         let (mut last, mut waits) = (None, vec![]);
+        let no = |last: Option<&Unshown>, why: &str, what: &str| {
+            Unshown::next(last, why.into(), what.into(), LONGEST)
+        };
         for _ in 0..6 {
-            let (next, news) = Unshown::next(last.as_ref(), "no".into(), "1".into());
+            let (next, news) = no(last.as_ref(), "no", "1");
             assert_eq!(news, last.is_none(), "the same no is told once");
             waits.push(next.wait.as_secs());
             last = Some(next);
         }
         assert_eq!(waits, [5, 10, 20, 40, 60, 60]);
-        let (other, news) = Unshown::next(last.as_ref(), "another no".into(), "1".into());
+        let (other, news) = no(last.as_ref(), "another no", "1");
         assert_eq!((other.wait, news), (LONGEST, true));
-        let (changed, news) = Unshown::next(last.as_ref(), "no".into(), "2".into());
+        let (changed, news) = no(last.as_ref(), "no", "2");
         assert_eq!((changed.wait, news), (REFUSED, true));
+        let (lacking, _) = Unshown::next(Some(&changed), "no".into(), "2".into(), REFUSED);
+        assert_eq!(lacking.wait, REFUSED);
     }
 }

@@ -20,4 +20,6 @@ pub use roles::{
 };
 
 #[cfg(test)]
+mod page;
+#[cfg(test)]
 mod tests;

@@ -187,6 +187,7 @@ impl Keeper {
     /// Keeps the line up until it is told to stop.
     pub(crate) async fn keep(self, stop: CancellationToken) {
         let mut reconnector = Reconnector::start(self.dialer.clone(), Backoff::default());
+        let mut told = Told::default();
         loop {
             let event = tokio::select! {
                 event = reconnector.next() => event,
@@ -197,14 +198,20 @@ impl Keeper {
                 () = stop.cancelled() => return,
             };
             match event {
-                Some(LinkEvent::Up(link)) => self.attach(link),
+                Some(LinkEvent::Up(link)) => {
+                    told = Told::default();
+                    self.attach(link);
+                }
                 Some(LinkEvent::Down { end, retry_in }) => {
                     info!(?end, ?retry_in, "the line to the hub is down");
                 }
                 Some(LinkEvent::Failed { error, retry_in }) => {
                     let (code, why) = (error.code().as_str(), cause(&error));
                     let advice = advice(&error, &why);
-                    warn!(code, error = why, advice, ?retry_in, "no line to the hub");
+                    match told.is_news(code, &why) {
+                        true => warn!(code, error = why, advice, ?retry_in, "no line to the hub"),
+                        false => debug!(code, error = why, ?retry_in, "still no line to the hub"),
+                    }
                     self.world.line.failed(format!("{code}: {why}"), advice);
                     tokio::select! {
                         anew = self.rejoin(&error) => if anew { reconnector.retry_now() },
@@ -232,6 +239,21 @@ impl Keeper {
 
     async fn rejoin(&self, error: &bowline_wire::Error) -> bool {
         is_about_certificates(error) && self.identity.rejoin().await
+    }
+}
+
+/// Why there was no line when that was last logged: a hub that is away for a day is no news each minute.
+#[derive(Debug, Default)]
+struct Told(Option<(&'static str, String)>);
+
+impl Told {
+    /// Whether this has not been logged since the line was last up, or since something else was.
+    fn is_news(&mut self, code: &'static str, why: &str) -> bool {
+        let same = self.0.as_ref().is_some_and(|(c, w)| *c == code && w == why);
+        if !same {
+            self.0 = Some((code, why.to_owned()));
+        }
+        !same
     }
 }
 
@@ -325,6 +347,16 @@ mod tests {
         assert!(odd.is_some_and(|why| why.contains("shell")));
         let other = refusal(&gate, &node("a2"), &asked("echo"));
         assert!(other.is_some_and(|why| why.starts_with("BL-0204")));
+    }
+
+    #[test]
+    fn the_same_trouble_is_logged_once_until_it_changes() {
+        let mut told = Told::default();
+        assert!(told.is_news("W302", "not trusted"));
+        assert!(!told.is_news("W302", "not trusted"));
+        assert!(told.is_news("W302", "expired") && told.is_news("W301", "expired"));
+        assert!(!told.is_news("W301", "expired"));
+        assert!(told.is_news("W302", "not trusted"), "it is back");
     }
 
     #[test]

@@ -50,12 +50,13 @@ pub enum Error {
     /// A header can be forged unless a mesh in front of us strips it.
     #[error(
         "method `header` is only for plaintext behind a mesh that sets the header: \
-         add --insecure-plaintext, or use mtls:subject:REGEX"
+         add --insecure-plaintext (of a hub: set go-agents.plaintext), or use mtls:subject:REGEX"
     )]
     HeaderOverTls,
     /// There are no certificates without TLS.
     #[error(
-        "method `mtls` needs TLS: remove --insecure-plaintext, or use header:NAME:REGEX behind a mesh"
+        "method `mtls` needs TLS: remove --insecure-plaintext (of a hub: set go-agents.plaintext to off), \
+         or use header:NAME:REGEX behind a mesh"
     )]
     MtlsInPlaintext,
 }

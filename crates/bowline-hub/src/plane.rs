@@ -15,9 +15,11 @@ mod kinds;
 mod mirror;
 mod options;
 mod outflow;
+mod strays;
 #[cfg(test)]
 mod tests;
 mod turned;
+mod unshown;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,6 +83,10 @@ struct Known {
     stood: BTreeMap<NodeId, (Mode, Vec<Rule>)>,
     /// What no shelf takes, and why.
     refused: BTreeMap<Pair, String>,
+    /// What the cluster refuses to be shown.
+    unshown: BTreeMap<Pair, unshown::Unshown>,
+    /// Applications that belong to no agent.
+    strays: BTreeSet<ObjectKey>,
 }
 
 impl Known {

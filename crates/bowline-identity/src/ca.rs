@@ -274,6 +274,11 @@ fn moment(millis: u64) -> OffsetDateTime {
     OffsetDateTime::from_unix_timestamp(seconds).expect("the year is between 1970 and 9999")
 }
 
+/// Whether a server's certificate can be good for this name or address.
+pub fn check_host(name: &str) -> Result<(), Error> {
+    host(name).map(drop)
+}
+
 fn host(name: &str) -> Result<SanType, Error> {
     if let Ok(address) = name.parse::<IpAddr>() {
         return Ok(SanType::IpAddress(address));

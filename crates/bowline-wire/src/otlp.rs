@@ -55,6 +55,13 @@ impl TelemetryOptions {
     }
 }
 
+impl TelemetryOptions {
+    /// Whether spans could go out so, as far as that can be told without a collector.
+    pub fn check(&self) -> Result<(), Error> {
+        Post::new(&self.endpoint, self.ca.as_deref()).map(drop)
+    }
+}
+
 /// Spans go out while there is one of these in the process, and there is one at most.
 #[derive(Debug)]
 pub struct Telemetry(());

@@ -7,6 +7,7 @@ mod clusters;
 mod control_plane;
 mod layers;
 mod roles;
+mod sound;
 
 pub use clusters::{Adopt, Kubernetes, OnMismatch, OnRecreation, Reach};
 pub use control_plane::{
@@ -18,5 +19,7 @@ pub use roles::{
     Transport,
 };
 
+#[cfg(test)]
+mod page;
 #[cfg(test)]
 mod tests;

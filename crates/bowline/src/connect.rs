@@ -72,7 +72,8 @@ impl Connection {
             return Err(unknown_context(name, &path, &file));
         }
         let missing = || self.missing(&path, context);
-        let config = self.config(context).map_err(|f| missing().unwrap_or(f))?;
+        let given = self.authorities()?;
+        let config = self.config(context, given).map_err(|f| missing().unwrap_or(f))?;
         // What a folder happens to hold must not pass for what the user meant.
         let own = context::own(|name| std::env::var(name).ok());
         let dev = Path::new(context::DEV).join("config.yaml");
@@ -127,7 +128,18 @@ impl Connection {
         context::path(self.data.as_deref(), |name| std::env::var(name).ok())
     }
 
-    fn config(&self, context: Option<&Context>) -> Outcome<Config> {
+    /// The CA that was named.
+    fn authorities(&self) -> Outcome<Option<Vec<u8>>> {
+        let Some(path) = &self.ca else { return Ok(None) };
+        let read = std::fs::read(path).map(Some);
+        read.map_err(|e| {
+            let message = format!("reading the CA (--ca, BOWLINE_CA) {}: {e}", path.display());
+            let hint = "`bowline pki show --bundle` prints it, where the hub can be asked already";
+            Failure::usage(message).hint(hint)
+        })
+    }
+
+    fn config(&self, context: Option<&Context>, given: Option<Vec<u8>>) -> Outcome<Config> {
         let server = match &self.at_agent {
             Some(at) => agent_address(at, context)?,
             None => {
@@ -138,11 +150,8 @@ impl Connection {
                 self.server.clone().or_else(known).ok_or_else(none)?
             }
         };
-        let ca = match &self.ca {
-            Some(path) => Some(
-                std::fs::read(path)
-                    .map_err(|e| Failure::new(format!("reading {}: {e}", path.display())))?,
-            ),
+        let ca = match given {
+            Some(ca) => Some(ca),
             None => context.map(Context::authorities).transpose()?.flatten(),
         };
         // A hub's token is none of an agent's business, nor another server's.
@@ -230,6 +239,11 @@ mod tests {
         };
         let told = at("none").client().unwrap_err();
         assert!(told.message.contains("none/config.yaml"), "{}", told.message);
+        let ca = Connection { ca: Some("/no/ca.pem".into()), ..at("none") };
+        for server in [None, Some("https://h:1".to_owned())] {
+            let told = Connection { server, ..ca.clone() }.client().unwrap_err();
+            assert!(told.message.contains("/no/ca.pem"), "{}", told.message);
+        }
         let mut file = File::default();
         file.set(Context { server: "https://h:1".into(), ..context(&[]) });
         file.write(&folder.path().join("hub/config.yaml")).unwrap();
@@ -248,13 +262,14 @@ mod tests {
     #[test]
     fn a_context_token_goes_only_to_the_context_server() {
         let context = context(&[]);
-        let token = |connection: &Connection| connection.config(Some(&context)).unwrap().token;
+        let token =
+            |connection: &Connection| connection.config(Some(&context), None).unwrap().token;
         let mut connection = Connection::default();
         assert_eq!(token(&connection).as_deref(), Some("secret"));
         connection.server = Some("https://other:1".into());
         assert_eq!(token(&connection), None);
         connection = Connection { at_agent: Some("127.0.0.1:9".into()), ..Connection::default() };
         assert_eq!(token(&connection), None);
-        assert!(Connection::default().config(None).is_err());
+        assert!(Connection::default().config(None, None).is_err());
     }
 }

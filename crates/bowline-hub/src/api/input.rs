@@ -1,7 +1,9 @@
 //! What comes with a request, checked, with problems that say what is wrong.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use axum::body::BodyDataStream;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -15,6 +17,10 @@ use crate::state::State;
 use bowline_client::Intake;
 use bowline_client::api::{DEFAULT_LIMIT, MAX_LIMIT};
 
+/// How long, and how much, is read behind the answer that a body is too large.
+const BEHIND: Duration = Duration::from_secs(10);
+const MUCH: usize = 256 << 20;
+
 /// A body as it is.
 pub(crate) struct Raw(pub(crate) Bytes);
 
@@ -26,19 +32,39 @@ impl<S: Send + Sync> FromRequest<S> for Raw {
         let large = || Code::TooLarge.because(format!("a body has at most {most} bytes"));
         let headers = request.headers();
         let told = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
-        if !Intake::admits(told, headers.contains_key(EXPECT)) {
+        let asks = headers.contains_key(EXPECT);
+        let mut pieces = request.into_body().into_data_stream();
+        if !Intake::admits(told, asks) {
+            // Who asks for leave to send does not get it by our reading on.
+            if !asks {
+                read_on(pieces);
+            }
             return Err(large());
         }
         let mut intake = Intake::default();
-        let mut pieces = request.into_body().into_data_stream();
         while let Some(piece) = pieces.next().await {
             // If the line broke nobody reads the answer.
             if !intake.take(&piece.map_err(|_| large())?) {
+                read_on(pieces);
                 return Err(large());
             }
         }
         intake.whole().map(|body| Self(body.into())).ok_or_else(large)
     }
+}
+
+/// Reads on behind the answer and drops it all, for a while: HTTP/2 resets the stream of a body that nobody
+/// reads, answer and all, and HTTP/1.1 closes the connection under a client that still writes.
+fn read_on(mut pieces: BodyDataStream) {
+    tokio::spawn(tokio::time::timeout(BEHIND, async move {
+        let mut left = MUCH;
+        while let Some(Ok(piece)) = pieces.next().await {
+            left = left.saturating_sub(piece.len());
+            if left == 0 {
+                return;
+            }
+        }
+    }));
 }
 
 /// A body as JSON.

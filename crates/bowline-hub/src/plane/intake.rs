@@ -53,6 +53,7 @@ impl Plane {
         {
             dialect.enforce(state);
         }
+        self.note_strays(state, &dirty);
         for agent in &dirty.agents {
             self.show_cluster(state, agent).await;
         }

@@ -21,9 +21,9 @@ impl Plane {
     /// Writes on the cluster what there is to say of one object at one agent.
     pub(super) async fn let_out(&self, state: &Arc<State>, pair: Pair) {
         let (agent, key) = &pair;
-        let Some(entry) = state.views.roster.entry(agent) else { return };
+        let Some(entry) = state.views.roster.entry(agent) else { return self.is_shown(&pair) };
         if !self.owns(agent, key) || !self.tells(key) {
-            return;
+            return self.is_shown(&pair);
         }
         let owner = entry.owner_of(key.namespace.as_deref(), &key.kind);
         let done = match owner {
@@ -31,17 +31,14 @@ impl Plane {
             Owner::Agent => self.mirror(state, &pair).await,
         };
         match (done, owner) {
-            (Ok(()), _) => {}
+            (Ok(()), _) => self.is_shown(&pair),
             // Somebody else was faster, and the watch tells what is there now. But API servers say so
             // for reasons of their own too, of which no watch tells.
             (Err(Error::NotFound { .. }), Owner::Hub) => self.inbox.again_later(pair, REFUSED),
             (Err(Error::Conflict { owned, .. }), _) if owned.is_empty() => {
                 self.inbox.again_later(pair, REFUSED);
             }
-            (Err(error), _) => {
-                tracing::warn!(%agent, %key, %error, "not shown on the control plane yet");
-                self.inbox.again_later(pair, REFUSED);
-            }
+            (Err(error), _) => self.note_unshown(state, pair, &error),
         }
     }
 

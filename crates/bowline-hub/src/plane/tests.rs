@@ -8,6 +8,20 @@ use serde_json::json;
 use super::*;
 use crate::{Hub, HubOptions, clock};
 
+/// What `bowline doctor` says of one matter.
+async fn doctor(hub: &Hub, about: &str) -> Vec<String> {
+    let client = bowline_client::Client::new(bowline_client::Config {
+        server: format!("https://localhost:{}", hub.addresses.api.port()),
+        ca: Some(hub.trust().into_bytes()),
+        token: hub.first_token.clone(),
+        insecure: false,
+        timeout: Duration::from_secs(30),
+    });
+    let findings = client.unwrap().doctor().await.unwrap().findings;
+    let found = findings.into_iter().filter(|f| f.about == about);
+    found.map(|f| format!("{:?}: {}", f.level, f.what)).collect()
+}
+
 fn node(name: &str) -> NodeId {
     NodeId::new(name).unwrap()
 }
@@ -238,4 +252,82 @@ async fn what_fails_is_tried_again_at_its_pace_however_often_it_was_looked_at() 
         }
     }
     assert!((2..=24).contains(&looks), "{looks} looks in the time of ten");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_cluster_refuses_to_show_is_told_until_it_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = by_destination(folder.path()).await;
+    let (state, plane) = (hub.state(), hub.state().plane.clone().unwrap());
+    let (app, pair) = wanted("web");
+    plane.note(app);
+    listed(&plane);
+    look(state, &plane, std::slice::from_ref(&pair), true).await;
+    assert_eq!(doctor(&hub, "objects").await, ["Ok: 1 objects, none degraded"]);
+    let no = bowline_kube::Error::Invalid { what: "web".into(), why: "a webhook says no".into() };
+    for _ in 0..3 {
+        plane.note_unshown(state, pair.clone(), &no);
+    }
+    let told = doctor(&hub, "control plane").await;
+    let told: Vec<_> = told.iter().filter(|t| t.contains("refuses to show, of a1")).collect();
+    assert!(told.len() == 1 && told[0].contains("a webhook says no"), "{told:?}");
+    assert!(told[0].starts_with("Error: "), "{told:?}");
+    assert_eq!(doctor(&hub, "objects").await, [""; 0], "nothing good is said of all of them");
+    plane.is_shown(&pair);
+    assert_eq!(doctor(&hub, "objects").await, ["Ok: 1 objects, none degraded"]);
+    hub.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn applications_of_no_agent_are_named_until_there_is_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = by_destination(folder.path()).await;
+    let (state, plane) = (hub.state(), hub.state().plane.clone().unwrap());
+    let told = |app: Object| {
+        let plane_keys = [app.key()].into();
+        plane.note(app);
+        plane.note_strays(state, &Dirty { plane: plane_keys, ..Dirty::default() });
+        plane.strays()
+    };
+    assert_eq!(told(app("a1", 1)), [""; 0]);
+    assert_eq!(told(app("", 2)), [""; 0], "for the control plane itself");
+    assert_eq!(told(app("a9", 3)), ["argocd/web"]);
+    let mut left_out = wanted("other").0;
+    left_out.spec = app("a9", 1).spec;
+    let label = bowline_resources::argocd::IGNORE_SYNC;
+    left_out.metadata.labels.insert(label.into(), "true".into());
+    assert_eq!(told(left_out), ["argocd/web"]);
+    let found = doctor(&hub, "control plane").await;
+    let line = "Warning: 1 Applications belong to no agent: argocd/web".to_owned();
+    assert!(found.contains(&line), "{found:?}");
+    let entry = RosterEntry::new(node("a9"), Mode::Managed, clock::now());
+    state.enlist(&entry, None).await.unwrap();
+    plane.note_strays(state, &Dirty { agents: [node("a9")].into(), ..Dirty::default() });
+    assert_eq!(plane.strays(), [""; 0]);
+    hub.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_that_does_not_end_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = by_destination(folder.path()).await;
+    let (state, plane) = (hub.state(), hub.state().plane.clone().unwrap());
+    let (mut app, pair) = wanted("web");
+    app.metadata.finalizers = vec!["a.b/c".into()];
+    app.metadata.deletion_timestamp = Some("2026-01-01T00:00:00Z".into());
+    plane.note(app.clone());
+    listed(&plane);
+    look(state, &plane, std::slice::from_ref(&pair), true).await;
+    let told = |found: &[String]| found.iter().any(|f| f.contains("not gone yet"));
+    assert!(!told(&doctor(&hub, "objects").await), "it has just begun");
+    let shelf = bowline_resources::desired_shelf(&node("a1"), bowline_resources::Owner::Hub);
+    app.metadata.namespace = Some("a1".into());
+    let mut desired = bowline_resources::Desired::new(&app, "u-web", clock::now());
+    desired.deleting = true;
+    desired.object.metadata.deletion_timestamp = Some("2026-01-01T00:00:00Z".into());
+    let item = bowline_types::Item::put(pair.1.record_key(), desired.encode());
+    state.handle.write(&shelf, vec![], vec![item]).await.unwrap();
+    let found = doctor(&hub, "objects").await;
+    assert!(told(&found) && found[0].starts_with("Warning: 1 being deleted"), "{found:?}");
+    hub.drain().await;
 }

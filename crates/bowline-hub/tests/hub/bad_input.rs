@@ -141,6 +141,18 @@ async fn oversized_and_malformed_requests_are_refused_and_the_hub_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_sends_far_too_much_reads_why_it_is_refused() {
+    let stage = Stage::new().await;
+    let (hub, admin) = (&stage.hub, stage.token.as_str());
+    for megabytes in [20, 60] {
+        let (status, body) = raw::put_h2(hub, admin, "/kv/large", megabytes << 20).await;
+        assert_eq!((status, code_of(&body).as_str()), (413, "BL-0113"), "{megabytes} MiB, HTTP/2");
+        let much = Bytes::from(vec![b'x'; megabytes << 20]);
+        assert_eq!(code(stage.admin.kv_put("large", much, None).await), "BL-0113");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_api_speaks_http_2_to_those_who_can() {
     let stage = Stage::new().await;
     assert_eq!(raw::agreed(&stage.hub).await.as_deref(), Some(&b"h2"[..]));

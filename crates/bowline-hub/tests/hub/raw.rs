@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use bowline_hub::Hub;
 use bowline_identity::{ClientTls, TrustBundle, Versions, server_name};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -61,6 +63,26 @@ fn taken_apart(text: &str) -> (u16, String) {
     let status = text.split(' ').nth(1).and_then(|s| s.parse().ok()).unwrap_or(0);
     let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
     (status, body.to_owned())
+}
+
+/// Puts a body of zeros by HTTP/2; gives status and text.
+pub(crate) async fn put_h2(hub: &Hub, token: &str, path: &str, size: usize) -> (u16, String) {
+    let trust = TrustBundle::from_pem(&hub.trust()).unwrap();
+    let tls = ClientTls::new(None, &trust, Versions::Tls13).unwrap();
+    let connector = TlsConnector::from(tls.config_for(&["h2"]));
+    let stream = TcpStream::connect(hub.addresses.api).await.unwrap();
+    let stream = connector.connect(server_name("localhost").unwrap(), stream).await.unwrap();
+    let (executor, io) = (TokioExecutor::new(), TokioIo::new(stream));
+    let (mut line, connection) = hyper::client::conn::http2::handshake(executor, io).await.unwrap();
+    tokio::spawn(connection);
+    let request = http::Request::put(format!("https://localhost/api/v1{path}"))
+        .header("authorization", format!("Bearer {token}"))
+        .body(Body::from(vec![0; size]))
+        .unwrap();
+    let answer = line.send_request(request).await.unwrap();
+    let status = answer.status().as_u16();
+    let body = axum::body::to_bytes(Body::new(answer.into_body()), 1 << 20).await.unwrap();
+    (status, String::from_utf8_lossy(&body).into_owned())
 }
 
 /// Which protocol the API's port agrees to when HTTP/2 is offered.

@@ -51,6 +51,11 @@ impl ProxyRules {
         Self::new(&url, &get(["NO_PROXY", "no_proxy"]).unwrap_or_default())
     }
 
+    /// Whether the proxy's URL is one.
+    pub fn check(&self) -> Result<(), Error> {
+        self.url.as_deref().map_or(Ok(()), |url| parse(url).map(drop))
+    }
+
     pub(super) fn proxy_of(&self, host: &str, port: u16) -> Result<Option<Proxy>, Error> {
         let Some(url) = &self.url else { return Ok(None) };
         let host = host.to_lowercase();

@@ -1,7 +1,7 @@
 //! `bowline agents`.
 
 use bowline_client::Client;
-use bowline_client::api::{AgentCreate, AgentView, ModeChange};
+use bowline_client::api::{AgentCreate, AgentView, ModeChange, ObjectQuery, ObjectView};
 use bowline_resources::{Mode, Owner, Rule};
 use clap::{Args, Subcommand};
 
@@ -9,6 +9,9 @@ use super::Output;
 use crate::connect::Connection;
 use crate::failure::Outcome;
 use crate::print;
+
+/// Objects that are named one by one.
+const NAMED: usize = 5;
 
 #[derive(Args, Debug)]
 pub(super) struct Agents {
@@ -89,11 +92,49 @@ impl Agents {
                 print::out(&text)
             }
             Verb::Remove { name } => {
+                let query = ObjectQuery { agent: Some(name.clone()), ..ObjectQuery::default() };
+                // Asked before, since nobody knows of them afterwards.
+                let objects = client.all_objects(&query).await;
                 client.remove_agent(name).await?;
-                print::out(&format!("agent {name} removed\n"))
+                print::out(&format!("agent {name} removed\n"))?;
+                print::note(&left(name, &objects.unwrap_or_default()));
+                Ok(())
             }
         }
     }
+}
+
+/// What stays of an agent that is removed, and what to do about it.
+fn left(agent: &str, objects: &[ObjectView]) -> String {
+    let names = |chosen: &[&ObjectView]| {
+        let named: Vec<_> = chosen.iter().take(NAMED).map(|o| o.key.to_string()).collect();
+        let more = if chosen.len() > NAMED { ", ..." } else { "" };
+        format!("{}{more}", named.join(", "))
+    };
+    let all: Vec<_> = objects.iter().collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    let mut out = format!(
+        "note: what is on the cluster of {agent} stays as it is, {} objects: {}\n\
+         hint: delete there what is to go, and end the agent's process\n",
+        all.len(),
+        names(&all),
+    );
+    let bound: Vec<_> = all
+        .into_iter()
+        .filter(|o| !o.object.metadata.finalizers.is_empty() || o.deleting)
+        .collect();
+    if !bound.is_empty() {
+        out.push_str(&format!(
+            "note: {} of them have finalizers, which nobody takes off any more: {}\n\
+             hint: on a control plane a deletion of those waits for ever; remove their finalizers there \
+             (`kubectl patch ... -p '{{\"metadata\":{{\"finalizers\":null}}}}' --type=merge`)\n",
+            bound.len(),
+            names(&bound),
+        ));
+    }
+    out
 }
 
 /// `agent=AppProject`, `hub=team-a/*`: a kind, in one namespace or in all, or all kinds of one.
@@ -132,6 +173,29 @@ pub(super) async fn all(client: &Client, labels: Option<&str>) -> Outcome<Vec<Ag
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_removes_an_agent_hears_what_stays() {
+        assert_eq!(left("a1", &[]), "");
+        let object = |name: &str, finalizers: &[&str]| -> ObjectView {
+            let json = serde_json::json!({
+                "agent": "a1", "rev": 1, "owner": "hub",
+                "key": format!("argoproj.io/Application/a1/{name}"),
+                "object": {
+                    "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+                    "metadata": {"name": name, "namespace": "a1", "finalizers": finalizers},
+                },
+            });
+            serde_json::from_value(json).unwrap()
+        };
+        let told = left("a1", &[object("plain", &[])]);
+        assert!(told.contains("1 objects: argoproj.io/Application/a1/plain"), "{told}");
+        assert!(!told.contains("finalizers"), "{told}");
+        let many: Vec<_> = (0..7).map(|n| object(&format!("w{n}"), &["a.b/c"])).collect();
+        let told = left("a1", &many);
+        assert!(told.contains("7 of them have finalizers") && told.contains("w4, ..."), "{told}");
+        assert!(told.contains("kubectl patch"), "{told}");
+    }
 
     #[test]
     fn a_rule_names_a_kind_a_namespace_or_both() {

@@ -33,7 +33,7 @@ pub(super) struct Get {
     /// Objects: only these fields: status.health!=Healthy
     #[arg(long, value_name = "SELECTOR")]
     field_selector: Option<String>,
-    /// Go on and print what changes
+    /// Go on and print what changes; events are always followed
     #[arg(long, short = 'w')]
     watch: bool,
     /// Events: begin after this cursor

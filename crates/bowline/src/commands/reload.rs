@@ -74,16 +74,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("hub.yaml");
         let write = |text: &str| std::fs::write(&file, text).unwrap();
-        write("limits: {message: 1MiB}\n");
+        write("limits: {message: 3MiB}\n");
         let kept = Kept::<Hub>::read(Some(file.clone()), vec![]).unwrap();
         let waiting = || {
             let new = Kept::<Hub>::read(Some(file.clone()), vec![]).unwrap();
             kept.waiting(&new.loaded)
         };
         assert!(waiting().is_empty());
-        write("log: {level: debug}\nlimits: {message: 1MiB}\n");
+        write("log: {level: debug}\nlimits: {message: 3MiB}\n");
         assert!(waiting().is_empty(), "a level is taken at once");
-        write("profile: edge\nlog: {format: json}\nlimits: {message: 1024KiB}\n");
+        write("profile: edge\nlog: {format: json}\nlimits: {message: 3072KiB}\n");
         assert_eq!(waiting(), ["audit.retention", "limits.in-flight", "log.format"]);
         write("limits: {mesage: 1MiB}\n");
         assert!(Kept::<Hub>::read(Some(file.clone()), vec![]).is_err());

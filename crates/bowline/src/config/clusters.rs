@@ -8,6 +8,7 @@ use bowline_resources::LabelSelector;
 use serde::{Deserialize, Serialize};
 
 use super::layers::Wrong;
+use super::sound;
 
 /// How a cluster is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,7 +153,7 @@ impl Kubernetes {
     pub(super) fn check(&self) -> Result<(), Wrong> {
         match self.reach {
             Reach::None if *self != Self::default() => Err(("kubernetes.reach", UNREACHED.into())),
-            _ => Ok(()),
+            _ => sound::readable("kubernetes.kubeconfig", self.kubeconfig.as_deref()),
         }
     }
 

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::clusters::{Reach, UNREACHED, access, kinds, selector};
 use super::layers::Wrong;
 use super::roles::Listen;
+use super::sound;
 use crate::quantity::Span;
 
 /// How an Application finds its agent.
@@ -83,8 +84,9 @@ impl ControlPlane {
         let plain = Self { namespace: self.namespace.clone(), ..Self::default() };
         match self.reach {
             Reach::None if *self != plain => Err(("control-plane.reach", UNREACHED.into())),
-            _ => Ok(()),
-        }
+            _ => sound::readable("control-plane.kubeconfig", self.kubeconfig.as_deref()),
+        }?;
+        sound::pattern("control-plane.namespace-pattern", self.namespace_pattern.as_deref())
     }
 }
 
@@ -210,8 +212,29 @@ pub enum Newcomers {
 }
 
 impl GoAgents {
-    pub(super) fn check(&self) -> Result<(), Wrong> {
-        check_proof("go-agents.proof", self.proof)
+    /// Refuses what the hub could not let agents in by.
+    pub(super) fn check(&self, plane: &ControlPlane) -> Result<(), Wrong> {
+        check_proof("go-agents.proof", self.proof)?;
+        if self.token_life.0 < Duration::from_secs(1) {
+            let why = "agents would renew their tokens without end: use 1s or more";
+            return Err(("go-agents.token-life", why.into()));
+        }
+        let Some(auth) = &self.auth else { return Ok(()) };
+        sound::method(auth, self.plaintext)?;
+        sound::readable("go-agents.key", self.key.as_deref())?;
+        if plane.reach != Reach::None {
+            return Ok(());
+        }
+        let why = "it is on the control plane, and there is none: set control-plane.reach";
+        match (&self.key_secret, self.newcomers) {
+            (Some(_), _) => Err(("go-agents.key-secret", format!("{why}, or go-agents.key"))),
+            (None, Newcomers::Known) => {
+                let why = "who is known is said on the control plane, and there is none: \
+                           set control-plane.reach, or use refused or enlisted";
+                Err(("go-agents.newcomers", why.into()))
+            }
+            (None, _) => Ok(()),
+        }
     }
 
     /// As the hub takes it; `namespace` is that of Argo CD.

@@ -242,6 +242,13 @@ impl<R> Loaded<R> {
         self.origins.keys().filter(differs).cloned().collect()
     }
 
+    /// Every setting by its dotted path, with its value.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.origins
+            .keys()
+            .map(|path| (path.as_str(), at(&self.values, path).unwrap_or(&Value::Null)))
+    }
+
     /// The effective file, with the origin of each value behind it.
     pub fn dump(&self) -> String {
         let mut values = self.values.clone();

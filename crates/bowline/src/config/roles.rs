@@ -13,6 +13,7 @@ use tracing_subscriber::EnvFilter;
 use super::clusters::Kubernetes;
 use super::control_plane::{ControlPlane, GoAgents, GoPrincipal};
 use super::layers::{Role, Wrong};
+use super::sound;
 use crate::quantity::{Size, Span};
 
 /// Presets before knobs.
@@ -306,10 +307,13 @@ impl Role for Hub {
         needed("listen", self.listen)?;
         self.log.filter()?;
         self.keepalive.check()?;
+        sound::names(&self.san)?;
+        sound::limits(self.limits)?;
+        self.telemetry.check()?;
         self.control_plane.check()?;
         self.control_plane.options()?;
         self.go_agents.options(&self.control_plane.namespace)?;
-        self.go_agents.check()?;
+        self.go_agents.check(&self.control_plane)?;
         needed("api", self.api).map(|_| ())
     }
 }
@@ -465,6 +469,9 @@ impl Role for Agent {
         self.token()?;
         self.kv.parts()?;
         self.keepalive.check()?;
+        self.telemetry.check()?;
+        sound::share(self.absence_share)?;
+        sound::proxy(self.proxy.as_deref())?;
         self.kubernetes.check()?;
         self.kubernetes.options()?;
         self.go_principal.check()?;

@@ -12,7 +12,7 @@ fn layers(file: &str) -> Layers {
 #[test]
 fn a_flag_beats_the_environment_beats_the_file_beats_the_profile() {
     let mut all =
-        layers("profile: cluster\nlimits:\n  message: 1MiB\napi: 127.0.0.1:1\nlisten: :2\n");
+        layers("profile: cluster\nlimits:\n  message: 3MiB\napi: 127.0.0.1:1\nlisten: :2\n");
     all.env.insert("BOWLINE_API".into(), "127.0.0.1:3".into());
     all.env.insert("BOWLINE_SAN".into(), "a.example, b.example".into());
     all.env.insert("BOWLINE_LISTEN".into(), ":4".into());
@@ -22,7 +22,7 @@ fn a_flag_beats_the_environment_beats_the_file_beats_the_profile() {
     assert_eq!(hub.listen.to_string(), "0.0.0.0:5");
     assert_eq!(hub.api.to_string(), "127.0.0.1:3");
     assert_eq!(hub.san, ["a.example", "b.example"]);
-    assert_eq!((hub.limits.message, hub.limits.in_flight), (Size(1 << 20), Size(256 << 20)));
+    assert_eq!((hub.limits.message, hub.limits.in_flight), (Size(3 << 20), Size(256 << 20)));
     assert_eq!(loaded.origin("listen"), Some(&Origin::Flag));
     assert_eq!(loaded.origin("api"), Some(&Origin::Env("BOWLINE_API".into())));
     assert_eq!(loaded.origin("limits.message"), Some(&Origin::File));
@@ -183,4 +183,56 @@ fn an_agent_that_has_joined_starts_without_its_token() {
     let file = format!("join: {}\n", data.path().join("token").display());
     let agent = layers(&file).load::<Agent>().unwrap().settings;
     assert_eq!(agent.token().unwrap().as_deref(), Some("t"));
+}
+
+#[test]
+fn values_that_cannot_work_are_refused_with_what_to_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let known = "go-agents: {auth: 'mtls:(x)', newcomers: known}\n";
+    let secret = "go-agents: {auth: 'mtls:(x)', key-secret: s}\n";
+    let folder =
+        format!("control-plane: {{reach: kubeconfig, kubeconfig: {}}}\n", folder.path().display());
+    let plane = "control-plane: {reach: in-cluster, namespace-pattern: '('}\n";
+    for (file, key, word) in [
+        ("go-agents: {auth: password}\n", "go-agents.auth", "write mtls:subject:REGEX"),
+        ("go-agents: {auth: 'mtls:subject:('}\n", "go-agents.auth", "regular expression"),
+        ("go-agents: {auth: 'header:x:(.+)'}\n", "go-agents.auth", "go-agents.plaintext"),
+        ("go-agents: {auth: 'userpass:/no/file'}\n", "go-agents.auth", "/no/file"),
+        ("go-agents: {auth: 'mtls:(x)', token-life: 0s}\n", "go-agents.token-life", "1s or more"),
+        ("go-agents: {auth: 'mtls:(x)', key: /no/key}\n", "go-agents.key", "/no/key"),
+        (known, "go-agents.newcomers", "control-plane.reach"),
+        (secret, "go-agents.key-secret", "control-plane.reach"),
+        ("san: [good.example, 'https://hub']\n", "san", "without a scheme"),
+        ("san: ['hub:8443']\n", "san", "\"hub:8443\""),
+        (
+            "control-plane: {reach: kubeconfig, kubeconfig: /no/k}\n",
+            "control-plane.kubeconfig",
+            "/no/k",
+        ),
+        (&folder, "control-plane.kubeconfig", "folder"),
+        (plane, "control-plane.namespace-pattern", "("),
+        ("telemetry: {otlp: {endpoint: 'collector:4318'}}\n", "telemetry.otlp.endpoint", "http://"),
+        ("telemetry: {otlp: {ca: /no/ca}}\n", "telemetry.otlp.ca", "/no/ca"),
+        ("limits: {message: 0}\n", "limits.message", "use 2MiB or more"),
+        ("limits: {message: 1}\n", "limits.message", "1 bytes are too few"),
+        ("limits: {in-flight: 1KiB}\n", "limits.in-flight", "use 64KiB or more"),
+        ("limits: {in-flight-per-link: 0}\n", "limits.in-flight-per-link", "use 64KiB or more"),
+    ] {
+        let error = layers(file).load::<Hub>().unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{key} (from file): ")), "{file}: {error}");
+        assert!(error.contains(word), "{file}: {error}");
+    }
+    for (file, key, word) in [
+        ("kubernetes: {reach: kubeconfig, kubeconfig: /no/k}\n", "kubernetes.kubeconfig", "/no/k"),
+        ("telemetry: {otlp: {endpoint: 'ftp://x'}}\n", "telemetry.otlp.endpoint", "http://"),
+        ("absence-share: 101\n", "absence-share", "0 to 100"),
+        ("proxy: 'socks5://x'\n", "proxy", "http://HOST:PORT"),
+    ] {
+        let error = layers(file).load::<Agent>().unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{key} (from file): ")), "{file}: {error}");
+        assert!(error.contains(word), "{file}: {error}");
+    }
+    let good =
+        "san: ['*.example.com', '::1']\ngo-agents: {auth: 'header:x:(.+)', plaintext: ':1'}\n";
+    assert!(layers(good).load::<Hub>().is_ok());
 }

@@ -170,7 +170,7 @@ mod tests {
             "--adoption-policy=never",
             "--source-uid-mismatch-policy=upsert",
             "--on-application-recreate=clear-status",
-            "--kubeconfig=/c",
+            "--kubeconfig=/dev/null",
             "--log-level=warn,grpc-event=debug",
         ])
         .unwrap();

@@ -1,6 +1,7 @@
 //! What is right and what is wrong, in words.
 
-use std::collections::BTreeMap;
+mod objects;
+
 use std::sync::Arc;
 
 use axum::extract::State as Shared;
@@ -9,7 +10,7 @@ use axum::routing::get;
 use bowline_client::api::{Doctor, Finding, Level, Role};
 use bowline_resources::rfc3339;
 use bowline_sync::Status;
-use bowline_types::{NodeId, Wall};
+use bowline_types::Wall;
 use http::StatusCode;
 use serde_json::json;
 
@@ -45,10 +46,7 @@ async fn read(caller: Caller, Shared(state): Shared<Arc<State>>) -> Result<Respo
     findings.push(certificates(&state));
     findings.extend(rotation(&state));
     findings.extend(files(&state));
-    findings.extend(held(&state));
-    findings.extend(plane(&state));
-    findings.extend(complaints(&state));
-    findings.extend(objects(&state));
+    findings.extend(objects::found(&state));
     Ok(json(StatusCode::OK, &Doctor { findings }))
 }
 
@@ -194,93 +192,4 @@ fn files(state: &State) -> Vec<Finding> {
         ..finding(Level::Error, "store", format!("others can read {}", path.display()))
     });
     found.collect()
-}
-
-/// Agents that ask a person about a mass absence.
-fn held(state: &State) -> Vec<Finding> {
-    let holding = state.views.roster.after(None).into_iter().filter_map(|listed| {
-        let entry = &listed.entry;
-        let held = state.views.fleet.held(entry);
-        let shelf = bowline_resources::desired_shelf(&entry.name, entry.mode.owner());
-        (!held.is_empty()).then(|| Finding {
-            hint: Some(format!(
-                "put them back, or let them go with `bowline shelf approve {shelf}`"
-            )),
-            ..finding(
-                Level::Error,
-                "objects",
-                format!(
-                    "{} at {} are absent from {shelf} and held: {}",
-                    held.len(),
-                    entry.name,
-                    some(&held.iter().map(|(key, _)| key.to_string()).collect::<Vec<_>>()),
-                ),
-            )
-        })
-    });
-    holding.take(NAMED).collect()
-}
-
-/// What the control plane does not tell, and what it lacks.
-fn plane(state: &State) -> Vec<Finding> {
-    let Some(plane) = &state.plane else { return vec![] };
-    let troubles = plane.troubles().into_iter().map(|(kind, why)| {
-        finding(Level::Error, "control plane", format!("{kind} is not told: {why}"))
-    });
-    let lacks = plane.holds().into_iter().map(|(agent, held)| Finding {
-        hint: Some(format!(
-            "is it the right cluster? put them back, or let them go with \
-             `bowline shelf approve hub/desired@{agent}`"
-        )),
-        ..finding(
-            Level::Error,
-            "control plane",
-            format!("lacks {held} objects that are wanted at {agent}: they are held"),
-        )
-    });
-    troubles.chain(lacks).take(NAMED).collect()
-}
-
-/// What agents cannot do that is wanted of them, each reason once.
-fn complaints(state: &State) -> Vec<Finding> {
-    let mut found: BTreeMap<(NodeId, String), Vec<String>> = BTreeMap::new();
-    for listed in state.views.roster.after(None) {
-        for object in state.views.fleet.list(&listed.entry, "", usize::MAX) {
-            let seen = object.seen.as_ref().and_then(|seen| seen.says());
-            if let Some(why) = seen.and_then(|seen| seen.complaint()) {
-                let place = (listed.entry.name.clone(), why.to_owned());
-                found.entry(place).or_default().push(object.key.to_string());
-            }
-        }
-    }
-    let finding = |((agent, why), keys): ((NodeId, String), Vec<String>)| Finding {
-        hint: Some(
-            "mend that at the agent, or change what is wanted; `bowline describe NAME` shows it"
-                .into(),
-        ),
-        ..finding(
-            Level::Error,
-            "objects",
-            format!("not as wanted at {agent}: {}: {why}", some(&keys)),
-        )
-    };
-    found.into_iter().map(finding).take(NAMED).collect()
-}
-
-fn objects(state: &State) -> Option<Finding> {
-    let (mut total, mut degraded) = (0, vec![]);
-    for listed in state.views.roster.after(None) {
-        let counts = state.views.fleet.counts(&listed.entry);
-        total += counts.total;
-        if counts.degraded > 0 {
-            degraded.push(format!("{} at {}", counts.degraded, listed.entry.name));
-        }
-    }
-    if degraded.is_empty() {
-        return (total > 0)
-            .then(|| finding(Level::Ok, "objects", format!("{total} objects, none degraded")));
-    }
-    let hint = Some("`bowline get objects --field-selector status.health=Degraded`".into());
-    let what = format!("degraded: {}", some(&degraded));
-    Some(Finding { hint, ..finding(Level::Warning, "objects", what) })
 }

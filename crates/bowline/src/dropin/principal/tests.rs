@@ -26,14 +26,14 @@ fn what_upstreams_manifests_set_means_the_same_for_a_hub() {
     assert_eq!(hub.control_plane.namespaces, ["a-*", "b"]);
     assert!(!hub.control_plane.create_namespaces);
     assert_eq!(hub.control_plane.cluster_secrets.proxy, None);
-    let none = settings(&["--auth=mtls:x"]);
+    let none = settings(&["--auth=mtls:(x)"]);
     assert!(none.control_plane.namespaces.is_empty(), "none given: none allowed");
 }
 
 #[test]
 fn every_other_flag_reaches_its_setting() {
     let hub = settings(&[
-        "--auth=userpass:/f",
+        "--auth=userpass:/dev/null",
         "--listen-host=::1",
         "--listen-port=1",
         "--metrics-port=0",
@@ -44,10 +44,10 @@ fn every_other_flag_reaches_its_setting() {
         "--label-selector=team=a",
         "--require-client-certs",
         "--client-cert-subject-match",
-        "--jwt-key=/k",
+        "--jwt-key=/dev/null",
         "--enable-self-cluster-registration",
         "--self-registration-client-cert-secret=s",
-        "--kubeconfig=/c",
+        "--kubeconfig=/dev/null",
         "--kubecontext=ctx",
         "-n=ns",
     ]);
@@ -62,14 +62,14 @@ fn every_other_flag_reaches_its_setting() {
     assert_eq!(secrets.credentials.as_deref(), Some("s"));
     let agents = hub.go_agents.options("ns").unwrap().unwrap();
     assert_eq!(agents.certificate, bowline_hub::CertificateRule::Named);
-    assert_eq!(agents.key, bowline_hub::TokenKey::File("/k".into()));
+    assert_eq!(agents.key, bowline_hub::TokenKey::File("/dev/null".into()));
     assert_eq!(agents.newcomers, bowline_hub::Newcomers::Enlisted);
 }
 
 #[test]
 fn certificates_come_from_secrets_unless_files_are_named() {
     let faces = |args: &[&str]| {
-        let mut all = vec!["--auth=mtls:x"];
+        let mut all = vec!["--auth=mtls:(x)"];
         all.extend(args);
         read(&all).map(|p| p.faces)
     };
@@ -94,7 +94,7 @@ fn certificates_come_from_secrets_unless_files_are_named() {
 
 #[test]
 fn without_tls_the_port_is_agents_of_argocd_agent_only() {
-    let hub = settings(&["--auth=userpass:/f", "--insecure-plaintext"]);
+    let hub = settings(&["--auth=userpass:/dev/null", "--insecure-plaintext"]);
     assert_eq!(hub.go_agents.plaintext.to_string(), "0.0.0.0:8443");
     assert_eq!(hub.listen.to_string(), "127.0.0.1:0");
 }

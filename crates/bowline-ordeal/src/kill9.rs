@@ -1,5 +1,5 @@
 //! `kill -9` of hub and agents, under write load: nothing acknowledged is lost, nothing removed
-//! comes back. The two agents reach the hub by different transports; who is killed comes back by the other.
+//! comes back. The two agents begin with different transports; who is killed comes back by the other.
 
 use std::time::Duration;
 

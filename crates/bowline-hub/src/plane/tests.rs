@@ -167,15 +167,15 @@ async fn many_that_are_others_than_before_are_held_unless_somebody_saw_it_or_the
         told.says().unwrap().uid.clone()
     };
     // Seen: an order.
-    for n in 0..5 {
-        plane.note_gone(apps[n].key(), apps[n].metadata.uid.as_deref().unwrap());
+    for (n, app) in apps.iter().enumerate() {
+        plane.note_gone(app.key(), app.metadata.uid.as_deref().unwrap());
         plane.note(again(n, "second"));
     }
     look(state, &plane, &pairs, false).await;
     assert_eq!(wants(4), "second-4");
     // In a list: nobody saw it.
-    for n in 0..5 {
-        plane.note_missed(0, apps[n].key(), &format!("second-{n}"));
+    for (n, app) in apps.iter().enumerate() {
+        plane.note_missed(0, app.key(), &format!("second-{n}"));
         let mut third = again(n, "third");
         let policy = bowline_resources::argocd::MISMATCH_POLICY;
         third.metadata.annotations.extend((n == 4).then(|| (policy.into(), "upsert".into())));

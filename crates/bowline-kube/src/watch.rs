@@ -37,8 +37,8 @@ pub enum Heard {
         /// Which object of that name.
         uid: String,
     },
-    /// An object that was told is not in a list that was made since: it went while the place was lost, or
-    /// this is another cluster. Nobody saw it go.
+    /// An object that was told is not in a list that was made since, or another of its name is: it went while
+    /// the place was lost, or this is another cluster. Nobody saw it go.
     Missed {
         /// Its name.
         key: ObjectKey,

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use anyhow::{Context as _, Result, ensure};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// Which agent names itself so in its certificate.
 pub(crate) const AUTH: &str = "mtls:CN=([^,]+)";
@@ -17,6 +18,8 @@ pub(crate) struct Peer {
     args: Vec<String>,
     env: Vec<(&'static str, String)>,
     log: PathBuf,
+    /// Where its metrics are.
+    metrics: u16,
     child: Option<Child>,
 }
 
@@ -80,18 +83,19 @@ impl Peer {
 
     fn new(role: &str, told: Told<'_>, flags: &[(&str, &str)], more: &[&str]) -> Result<Self> {
         let config = told.kubeconfig.display().to_string();
-        let (metrics, health) = (free_port()?.to_string(), free_port()?.to_string());
+        let metrics = free_port()?;
+        let (shown, health) = (metrics.to_string(), free_port()?.to_string());
         let usual = [
             ("--kubeconfig", config.as_str()),
             ("--namespace", told.namespace),
-            ("--metrics-port", &metrics),
+            ("--metrics-port", &shown),
             ("--healthz-port", &health),
         ];
         let pairs = usual.iter().chain(flags).flat_map(|(flag, value)| [*flag, *value]);
         let args = std::iter::once(role).chain(pairs).chain(more.iter().copied());
         let args = args.map(str::to_owned).collect();
         let program = bowline_testbed::provide("argocd-agent").join("argocd-agent");
-        Ok(Self { program, args, env: vec![], log: told.log, child: None })
+        Ok(Self { program, args, env: vec![], log: told.log, metrics, child: None })
     }
 
     /// Starts it, on what it was told.
@@ -102,6 +106,17 @@ impl Peer {
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         self.child = Some(command.spawn().context("starting argocd-agent")?);
         Ok(())
+    }
+
+    /// What it counts under a name; nothing yet counts as none.
+    pub(crate) async fn counted(&self, metric: &str) -> Result<usize> {
+        let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", self.metrics)).await?;
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").await?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await?;
+        let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+        let count = lines.find(|(name, _)| *name == metric).map_or("0", |(_, count)| count);
+        count.trim().parse().with_context(|| format!("{metric} {count}"))
     }
 
     /// `kill -9`.

@@ -1,5 +1,5 @@
 //! `kill -9` of hub and agents, under write load: nothing acknowledged is lost, nothing removed
-//! comes back.
+//! comes back. The two agents begin with different transports; who is killed comes back by the other.
 
 use std::time::Duration;
 
@@ -13,6 +13,9 @@ use crate::stage::Stage;
 /// How often all copies are waited for.
 const CONVERGE: u64 = 10;
 
+/// How agents reach the hub.
+const TRANSPORTS: [&str; 2] = ["http2", "websocket"];
+
 /// Who is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Victim {
@@ -25,6 +28,13 @@ enum Victim {
 pub(crate) async fn run(run: &mut Run, stage: &Stage) -> Result<()> {
     let mut chance = run.chance.branch();
     let mut fleet = Fleet::start(stage, Ok).await?;
+    for (agent, transport) in
+        [&mut fleet.managed, &mut fleet.autonomous].into_iter().zip(TRANSPORTS)
+    {
+        agent.kill();
+        agent.transport = transport;
+        agent.restart()?;
+    }
     let load = fleet.load(&mut chance);
     for round in 1..=run.times {
         let outcome = kill(&mut fleet, &mut chance, round, run.times).await;
@@ -66,8 +76,10 @@ async fn kill(fleet: &mut Fleet, chance: &mut Chance, round: u64, times: u64) ->
         5..=6 => &[Victim::Autonomous],
         _ => &[Victim::Hub, Victim::Managed, Victim::Autonomous],
     };
+    let by = format!("{} and {}", fleet.managed.transport, fleet.autonomous.transport);
     for victim in victims {
         victim.kill(fleet);
+        victim.turn(fleet);
     }
     tokio::time::sleep(chance.millis(0, 60)).await;
     for victim in victims {
@@ -88,7 +100,8 @@ async fn kill(fleet: &mut Fleet, chance: &mut Chance, round: u64, times: u64) ->
     }
     let writes = fleet.shared.acked() - before;
     ensure!(began.elapsed() < Duration::from_secs(300), "a round that took {:?}", began.elapsed());
-    Ok(format!("killed {victims:?}, {writes} writes, {} ms", began.elapsed().as_millis()))
+    let took = began.elapsed().as_millis();
+    Ok(format!("killed {victims:?}, agents by {by}, {writes} writes, {took} ms"))
 }
 
 impl Victim {
@@ -98,6 +111,16 @@ impl Victim {
             Self::Managed => fleet.managed.kill(),
             Self::Autonomous => fleet.autonomous.kill(),
         }
+    }
+
+    /// An agent that is started again takes the other transport.
+    fn turn(self, fleet: &mut Fleet) {
+        let agent = match self {
+            Self::Hub => return,
+            Self::Managed => &mut fleet.managed,
+            Self::Autonomous => &mut fleet.autonomous,
+        };
+        agent.transport = TRANSPORTS[usize::from(agent.transport == TRANSPORTS[0])];
     }
 
     fn spawn(self, fleet: &mut Fleet) -> Result<()> {

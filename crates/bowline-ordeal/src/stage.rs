@@ -203,6 +203,8 @@ pub(crate) struct Agent {
     pub(crate) api_port: u16,
     /// Where its health is.
     pub(crate) health_port: u16,
+    /// How it reaches the hub from its next start on.
+    pub(crate) transport: &'static str,
     /// The process, if it runs.
     pub(crate) role: Option<Role>,
     /// Flags beside the usual.
@@ -231,6 +233,7 @@ impl Agent {
             hub_port,
             api_port: 0,
             health_port: free_port()?,
+            transport: "auto",
             role: None,
             more: more.iter().map(|flag| (*flag).to_owned()).collect(),
         };
@@ -245,8 +248,9 @@ impl Agent {
         let data = self.data.display().to_string();
         let (api, health) = (at(self.api_port), at(self.health_port));
         let hub = format!("localhost:{}", self.hub_port);
-        let args = ["agent", "--data", &data, "--hub", &hub, "--api", &api];
-        let args = [&args[..], &["--metrics", "off", "--health", &health]].concat();
+        let args = ["agent", "--data", &data, "--hub", &hub, "--transport", self.transport];
+        let rest = ["--api", &api, "--metrics", "off", "--health", &health];
+        let args = [&args[..], &rest].concat();
         let mut args: Vec<_> = args.into_iter().map(str::to_owned).collect();
         args.extend(self.more.iter().cloned());
         args.extend(join.into_iter().flat_map(|t| ["--join".to_owned(), t.to_owned()]));

@@ -139,6 +139,8 @@ pub fn perform(w: &mut World, op: &Op) {
                 w.relist(&s, 2);
             }
         }
+        Op::Remove(s) => remove(w, &shelf_at(*s).0),
+        Op::Make(s) => w.make(&shelf_at(*s).0),
         Op::Collect(s, percent) => collect(w, &shelf_at(*s).0, u64::from(*percent)),
         Op::Interest(i) => {
             let some: [&[&str]; 7] = [
@@ -241,6 +243,13 @@ fn mix(kept: &Image, older: &Image, choose: impl Fn(usize, Slot) -> bool) -> Ima
     out
 }
 
+fn remove(w: &mut World, shelf: &ShelfId) {
+    let Some(process) = w.face(&shelf.owner) else { return };
+    // What it held is gone, and nobody is to find it again.
+    w.oracle_forgets(&shelf.owner);
+    w.feed(process, Event::Remove(shelf.clone()));
+}
+
 fn collect(w: &mut World, shelf: &ShelfId, percent: u64) {
     let Some(process) = w.face(&shelf.owner) else { return };
     let tip = w.nodes.get(&process).and_then(|n| n.tip(shelf));
@@ -290,6 +299,10 @@ pub fn rest(w: &mut World, seed: u64) {
     }
     let relisted: Vec<_> =
         shelves().into_iter().filter(|s| s.1 == Recovery::Relist).map(|s| s.0).collect();
+    // Who has removed a shelf makes it anew: copies of it are not left without an owner.
+    for (s, _) in shelves() {
+        w.make(&s);
+    }
     for _ in 0..5 {
         for s in &relisted {
             // Once for the differences, once for the seal; a stopped shelf waits for its person.

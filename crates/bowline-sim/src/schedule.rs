@@ -63,6 +63,10 @@ pub enum Op {
     Source(u8, String, Option<String>),
     /// An owner lists a little of its source, or seals.
     Relist(u8),
+    /// An owner removes a shelf, with all that it held.
+    Remove(u8),
+    /// An owner makes a shelf that it has not, under the name of one that it had.
+    Make(u8),
     /// Tombstones up to this percentage of the revs may go.
     Collect(u8, u8),
     /// The last agent wants other keys.
@@ -126,6 +130,8 @@ fn draw(r: &mut Random, n: u64, storm: u64) -> Op {
         24 if r.once_in(8) => Op::Rights(byte(r, 3)),
         24 if r.once_in(30) => Op::FailPersist(byte(r, 4)),
         24 if r.once_in(60) => Op::Clone(byte(r, 4)),
+        24 if r.once_in(20) => Op::Remove(byte(r, 8)),
+        24 if r.once_in(5) => Op::Make(byte(r, 8)),
         24 if r.once_in(10) => Op::SwitchFace(byte(r, 4)),
         24 if r.once_in(10) => Op::Jump(u16::try_from(r.below(2000)).unwrap_or(0)),
         24 if r.once_in(3) => Op::Duplicate(u16::try_from(r.below(1 << 15)).unwrap_or(0)),

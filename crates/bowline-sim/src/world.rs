@@ -231,13 +231,26 @@ impl World {
             .map(|(s, r)| (s.clone(), *r))
             .collect();
         for (shelf, recovery) in own {
-            if recovery == Recovery::Relist {
-                self.unlisted.insert(shelf.clone());
-            }
-            let plan = self.plans.get(&shelf).copied().unwrap_or(Plan::new(recovery));
-            self.feed(process, Event::Open(shelf, plan));
+            self.open_shelf(process, shelf, recovery);
         }
         process
+    }
+
+    fn open_shelf(&mut self, process: Process, shelf: ShelfId, recovery: Recovery) {
+        if recovery == Recovery::Relist {
+            self.unlisted.insert(shelf.clone());
+        }
+        let plan = self.plans.get(&shelf).copied().unwrap_or(Plan::new(recovery));
+        self.feed(process, Event::Open(shelf, plan));
+    }
+
+    /// The owner makes a shelf, unless it has it.
+    pub fn make(&mut self, shelf: &ShelfId) {
+        let Some(process) = self.face(&shelf.owner) else { return };
+        let Some(recovery) = self.shelves.get(shelf).copied() else { return };
+        if !self.nodes.get(&process).is_some_and(|n| n.own().contains_key(shelf)) {
+            self.open_shelf(process, shelf.clone(), recovery);
+        }
     }
 
     /// Another process of that name has the face: whether it has sealed is not known.

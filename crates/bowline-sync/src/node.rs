@@ -21,6 +21,14 @@ use crate::taken::Taken;
 /// Links by the prefixes of a shelf that they follow.
 type Followers = BTreeMap<Prefix, BTreeSet<LinkId>>;
 
+/// What is remembered of a shelf that was removed. One that is made anew under its name is another history:
+/// whoever still has a copy must not take it for that one, nor may what was decided there be decided again.
+#[derive(Debug, Default)]
+struct Left {
+    term: Term,
+    verdicts: BTreeMap<ProposalId, Verdict>,
+}
+
 /// The state machine.
 pub struct Node {
     pub(crate) id: NodeId,
@@ -36,9 +44,8 @@ pub struct Node {
     pub(crate) followers: BTreeMap<ShelfId, Followers>,
     /// Shelves of this node's that peers spoke of and that are not open.
     pub(crate) absent: BTreeMap<ShelfId, BTreeSet<LinkId>>,
-    /// The terms of own shelves that were removed in this session: one that is made anew under such a name
-    /// is another history, and must not be taken for that one by whoever still has a copy.
-    left: BTreeMap<ShelfId, Term>,
+    /// Own shelves that were removed in this session.
+    left: BTreeMap<ShelfId, Left>,
     /// The last long interest of each peer, so that its id is enough the next time.
     pub(crate) known: BTreeMap<(ShelfId, NodeId), (InterestId, Interest)>,
     // feeding
@@ -258,9 +265,9 @@ impl Node {
             return;
         }
         let (disk, verdicts) = self.loaded.remove(&shelf).unzip();
-        let verdicts = verdicts.unwrap_or_default();
-        let left = self.left.get(&shelf).copied().unwrap_or_default();
-        let own = Own::open(shelf.clone(), plan, self.session.above(left), disk, verdicts);
+        let left = self.left.remove(&shelf).unwrap_or_default();
+        let verdicts = verdicts.unwrap_or(left.verdicts);
+        let own = Own::open(shelf.clone(), plan, self.session.above(left.term), disk, verdicts);
         self.own.insert(shelf.clone(), own);
         // Whoever spoke of it before it was there must say it again.
         for link in self.absent.remove(&shelf).unwrap_or_default() {
@@ -272,7 +279,9 @@ impl Node {
 
     fn remove(&mut self, shelf: &ShelfId, out: &mut Vec<Action>) {
         if let Some(own) = self.own.remove(shelf) {
-            self.left.insert(shelf.clone(), own.term);
+            let verdicts = own.decided().map(|id| (id.clone(), Verdict::Unknown)).collect();
+            self.left.insert(shelf.clone(), Left { term: own.term, verdicts });
+            self.unanswered(shelf, out);
             self.staged.push(own.removal());
         }
         if self.taken.contains_key(shelf) {

@@ -379,6 +379,12 @@ impl Own {
         self.pending.iter().any(|p| p.verdict.as_ref().is_some_and(|v| v.0 == *id))
     }
 
+    /// All that has been decided and not settled, on disk or on its way there.
+    pub(crate) fn decided(&self) -> impl Iterator<Item = &ProposalId> {
+        let pending = self.pending.iter().filter_map(|p| p.verdict.as_ref());
+        self.verdicts.keys().chain(pending.map(|verdict| &verdict.0))
+    }
+
     // ---- recovery
 
     /// What a peer's signed head says about us; `at`: where its readable copy stands, if it has

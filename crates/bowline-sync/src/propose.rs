@@ -210,6 +210,17 @@ impl Node {
         });
     }
 
+    /// A shelf is removed: what is asked of it is decided no more, and whoever waits is told so.
+    pub(crate) fn unanswered(&mut self, shelf: &ShelfId, out: &mut Vec<Action>) {
+        self.deciding.retain(|_, of| of != shelf);
+        let of_it = self.waiting.extract_if(.., |_, (_, of)| of == shelf);
+        for (id, (link, _)) in of_it.collect::<Vec<_>>() {
+            if self.links.contains_key(&link) {
+                send_verdict(link, id, Verdict::Unknown, out);
+            }
+        }
+    }
+
     /// A verdict is on disk: whoever waits for it is told.
     pub(crate) fn tell(&mut self, id: &ProposalId, verdict: Verdict, out: &mut Vec<Action>) {
         let Some((link, shelf)) = self.waiting.remove(id) else { return };

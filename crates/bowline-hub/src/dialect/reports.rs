@@ -1,7 +1,7 @@
 //! What an agent says, kept on its behalf.
 
 use bowline_argocd::payload::ErrorReport;
-use bowline_argocd::{Action, Outcome, Place, Resource, source_uid};
+use bowline_argocd::{Action, Outcome, Place, Resource, source_uid, version_of};
 use bowline_drive::Error;
 use bowline_resources::argocd::{NAMESPACE_REMAPPED, app};
 use bowline_resources::{
@@ -27,7 +27,7 @@ pub(super) enum Follows {
 impl Session {
     /// Keeps what the agent says of an object.
     pub(super) async fn take(
-        &self,
+        &mut self,
         resource: Resource,
         action: Action,
         object: &Object,
@@ -45,9 +45,10 @@ impl Session {
             }
             (Mode::Managed, Action::Delete) => self.gone(&key, &place, object).await,
             (Mode::Autonomous, Action::Create | Action::SpecUpdate) => {
-                (self.shown(&key, object).await, Follows::Nothing)
+                (self.shown_in_turn(&key, object).await, Follows::Nothing)
             }
             (Mode::Autonomous, Action::Delete) => {
+                self.shown.remove(&key);
                 (self.unshown(&key, object).await, Follows::Nothing)
             }
             _ => (Outcome::Refused, Follows::Nothing),
@@ -132,8 +133,24 @@ impl Session {
         }
     }
 
-    /// An autonomous agent wants something.
-    async fn shown(&self, key: &ObjectKey, object: &Object) -> Outcome {
+    /// An autonomous agent wants something, unless this is old: Go agents keep no order between objects of
+    /// one name, and what they say of one may come after its successor was shown. Versions of one cluster
+    /// tell which is which; a cluster that was put back to an earlier time begins with a new stream.
+    async fn shown_in_turn(&mut self, key: &ObjectKey, object: &Object) -> Outcome {
+        let uid = object.metadata.uid.clone().unwrap_or_default();
+        let version = version_of(object).parse::<u64>().ok();
+        let known = self.shown.get(key);
+        if known.zip(version).is_some_and(|(known, version)| known.0 != uid && version < known.1) {
+            return Outcome::Done;
+        }
+        let outcome = self.show(key, object).await;
+        if let (Outcome::Done, Some(version)) = (&outcome, version) {
+            self.shown.insert(key.clone(), (uid, version));
+        }
+        outcome
+    }
+
+    async fn show(&self, key: &ObjectKey, object: &Object) -> Outcome {
         let Some(uid) = object.metadata.uid.clone() else { return Outcome::Refused };
         let mut wanted = object.intended();
         wanted.metadata.namespace.clone_from(&key.namespace);

@@ -42,6 +42,8 @@ pub(super) struct Session {
     /// What the agent was told of, or will be by the resync.
     told: BTreeMap<Place, (String, Rev)>,
     asked: Asked,
+    /// Which object of a name an autonomous agent has shown on this stream, and its version then.
+    pub(super) shown: BTreeMap<ObjectKey, (String, u64)>,
     sums: Sums,
     /// Acks that wait for room. Sent from where the stream is read they could wait for ever: a Go agent
     /// that cannot send does not read either.
@@ -92,6 +94,7 @@ pub(crate) async fn run(state: Arc<State>, link: ForeignLink) {
         inbox: Inbox::new(End::Principal, entry.mode),
         told: BTreeMap::new(),
         asked: Asked::default(),
+        shown: BTreeMap::new(),
         sums: Sums::default(),
         answers: VecDeque::new(),
         began: Instant::now(),

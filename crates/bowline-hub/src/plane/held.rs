@@ -1,10 +1,10 @@
-//! What is held back: an agent's objects that the cluster lacks, where they are so many that it may be
-//! another cluster, or have lost its memory. A person is asked.
+//! What is held back: an agent's objects that the cluster lacks, or has others of the same names instead of,
+//! where they are so many that it may be another cluster, or have lost its memory. A person is asked.
 
 use std::collections::BTreeSet;
 
-use bowline_resources::argocd::GROUP;
-use bowline_resources::{Absence, ObjectKey, RosterEntry};
+use bowline_resources::argocd::{GROUP, MISMATCH_POLICY, PRINCIPAL_UID};
+use bowline_resources::{Absence, Desired, ObjectKey, RosterEntry};
 use bowline_types::NodeId;
 
 use super::Plane;
@@ -91,8 +91,8 @@ impl Plane {
         }
         tracing::error!(%agent, absent = absent.len(), total,
             "the control plane lacks more of what was wanted at this agent than may go without \
-             asking: nothing of it is deleted; is this the right cluster? if it is, \
-             `bowline shelf approve hub/desired@AGENT`");
+             asking, or has others of the same names: nothing of it is deleted; is this the right \
+             cluster? if it is, `bowline shelf approve hub/desired@AGENT`");
         known.held.insert(agent.clone(), absent);
     }
 
@@ -115,4 +115,17 @@ impl Plane {
         }
         approved
     }
+}
+
+/// Whether an Application is another than before, in a way that its agent deletes the copy that it has and
+/// makes it anew: to what was deployed that is a deletion. Of another control plane it would be written over.
+pub(super) fn reborn(had: &Desired, next: &Desired) -> bool {
+    let says =
+        |desired: &Desired, name: &str| desired.object.metadata.annotations.get(name).cloned();
+    let policy = says(next, MISMATCH_POLICY).or_else(|| says(had, MISMATCH_POLICY));
+    had.uid != next.uid
+        && had.object.group() == GROUP
+        && had.object.kind == "Application"
+        && says(had, PRINCIPAL_UID) == says(next, PRINCIPAL_UID)
+        && policy.as_deref() != Some("upsert")
 }

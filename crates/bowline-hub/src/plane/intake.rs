@@ -11,6 +11,7 @@ use bowline_sync::WriteError;
 use bowline_types::{Guard, Item, Key, MAX_COMMIT_BYTES, NodeId, fitting};
 use futures_util::{FutureExt, StreamExt};
 
+use super::held::reborn;
 use super::turned::Found;
 use super::{Dirty, Pair, Plane};
 use crate::clock;
@@ -137,9 +138,15 @@ impl Plane {
                     let next = self.record(agent, key, &source, had, now);
                     let next = next.map(|next| bearable(&record, next, had));
                     let next = next.filter(|next| had != Some(next));
+                    let reborn =
+                        next.as_ref().zip(had).is_some_and(|(next, had)| reborn(had, next));
                     let next = next.map(|d| Item::put(record, d.encode()));
                     let fits = self.weighed(agent, key, next.as_ref());
-                    writes.extend(next.filter(|_| fits).map(|item| (guard, item)));
+                    let write = next.filter(|_| fits).map(|item| (guard, item));
+                    match reborn {
+                        true => absent.extend(write.map(|write| (key, write))),
+                        false => writes.extend(write),
+                    }
                 }
                 // It is there, and says why it is not taken: the agent keeps what it has.
                 Ok(Found::Nothing) if self.unplaceable(agent, key).is_some() => {}

@@ -160,6 +160,52 @@ async fn what_nobody_saw_go_is_weighed_however_long_the_hub_has_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn many_that_are_others_than_before_are_held_unless_somebody_saw_it_or_they_are_written_over()
+{
+    let folder = tempfile::tempdir().unwrap();
+    let hub = by_destination(folder.path()).await;
+    let (state, plane) = (hub.state(), hub.state().plane.clone().unwrap());
+    let (apps, pairs): (Vec<_>, Vec<_>) = ["a", "b", "c", "d", "e"].map(wanted).into_iter().unzip();
+    for app in &apps {
+        plane.note(app.clone());
+    }
+    listed(&plane);
+    assert_eq!(look(state, &plane, &pairs, true).await, 5);
+    let again = |n: usize, age: &str| {
+        let mut app = apps[n].clone();
+        app.metadata.uid = Some(format!("{age}-{n}"));
+        app
+    };
+    let wants = |n: usize| {
+        let told = state.views.fleet.hub_wants(&node("a1"), &pairs[n].1.record_key()).unwrap();
+        told.says().unwrap().uid.clone()
+    };
+    // Seen: an order.
+    for (n, app) in apps.iter().enumerate() {
+        plane.note_gone(app.key(), app.metadata.uid.as_deref().unwrap());
+        plane.note(again(n, "second"));
+    }
+    look(state, &plane, &pairs, false).await;
+    assert_eq!(wants(4), "second-4");
+    // In a list: nobody saw it.
+    for (n, app) in apps.iter().enumerate() {
+        plane.note_missed(0, app.key(), &format!("second-{n}"));
+        let mut third = again(n, "third");
+        let policy = bowline_resources::argocd::MISMATCH_POLICY;
+        third.metadata.annotations.extend((n == 4).then(|| (policy.into(), "upsert".into())));
+        plane.note(third);
+    }
+    plane.note_listed(0);
+    assert_eq!(look(state, &plane, &pairs, true).await, 5);
+    assert_eq!(plane.holds(), [(node("a1"), 4)]);
+    assert_eq!((wants(0), wants(4)), ("second-0".into(), "third-4".into()));
+    plane.approve(&node("a1"), "me");
+    look(state, &plane, &pairs, false).await;
+    assert_eq!(wants(0), "third-0");
+    hub.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_an_agent_brings_with_it_into_managed_mode_is_not_taken_from_it() {
     let folder = tempfile::tempdir().unwrap();
     let hub = by_destination(folder.path()).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline_resources::Object;
+use bowline_resources::{Object, ObjectKey};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
@@ -142,7 +142,7 @@ impl Follower {
                 Ok(Some(page)) => {
                     version = page.resource_version;
                     for object in page.objects {
-                        self.put(object).await;
+                        self.put(object, |key, uid| Heard::Missed { key, uid }).await;
                     }
                 }
                 Ok(None) => break,
@@ -241,7 +241,7 @@ impl Follower {
             "ADDED" | "MODIFIED" => {
                 let object = self.object(object).map_err(unread)?;
                 let version = resource_version(&object).to_owned();
-                self.put(object).await;
+                self.put(object, |key, uid| Heard::Gone { key, uid }).await;
                 self.place = Place::At(version);
             }
             "DELETED" => {
@@ -269,12 +269,13 @@ impl Follower {
         serde_json::from_str::<Item>(raw.get()).map(|item| item.into_object(&self.kind))
     }
 
-    async fn put(&mut self, object: Object) {
+    /// Tells an object, and before it, in the words of `instead`, the end of another of its name.
+    async fn put(&mut self, object: Object, instead: fn(ObjectKey, String) -> Heard) {
         match self.known.put(&object) {
             News::Stale => return,
             News::Fresh => {}
             News::Instead { of } => {
-                self.tell.tell(Heard::Gone { key: object.key(), uid: of }).await;
+                self.tell.tell(instead(object.key(), of)).await;
             }
         }
         self.tell.tell(Heard::Put(Box::new(object))).await;

@@ -82,7 +82,7 @@ async fn an_expired_place_is_listed_anew_and_missed_deletions_are_told() {
     // `a` went, `b` went and came again as another.
     fake.next_list().await.list("20", None, &[config_map("b", "9", "18")]).await;
     for expected in
-        ["gone core/ConfigMap/web/b 2", "put b 18", "missed core/ConfigMap/web/a 1", "listed"]
+        ["missed core/ConfigMap/web/b 2", "put b 18", "missed core/ConfigMap/web/a 1", "listed"]
     {
         assert_eq!(hear(&mut watch).await, expected);
     }
@@ -282,7 +282,7 @@ async fn a_kind_that_vanished_is_told_and_listed_anew_when_it_is_back() {
     fake.next_list().await.list("20", None, &[config_map("a", "7", "18")]).await;
     assert!(hear(&mut watch).await.starts_with("trouble the cluster does not have the kind"));
     for expected in
-        ["gone core/ConfigMap/web/a 1", "put a 18", "missed core/ConfigMap/web/b 2", "listed"]
+        ["missed core/ConfigMap/web/a 1", "put a 18", "missed core/ConfigMap/web/b 2", "listed"]
     {
         assert_eq!(hear(&mut watch).await, expected);
     }

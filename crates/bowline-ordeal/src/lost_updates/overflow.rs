@@ -1,17 +1,19 @@
 //! The line is cut, and more is made on the control plane than a queue holds.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use futures_util::StreamExt as _;
 
 use super::pair::{Ties, settled};
 use super::tally::{Scale, Tally};
 use crate::cluster::app;
+use crate::stage::{PATIENCE, until};
 
 /// Writes under way at a time.
 const WRITERS: usize = 16;
 
 pub(crate) async fn run(ties: &mut Ties, scale: &Scale) -> Result<Tally> {
     ties.line.cut();
+    let before = ties.queued().await?;
     let made = (0..scale.flood)
         .map(async |i| ties.plane.create(&app(&ties.name, &format!("flood-{i}"), &path(i))).await);
     let mut made = futures_util::stream::iter(made).buffer_unordered(WRITERS);
@@ -19,6 +21,7 @@ pub(crate) async fn run(ties: &mut Ties, scale: &Scale) -> Result<Tally> {
         made?;
     }
     drop(made);
+    all_are_queued(ties, before, scale.flood).await?;
     ties.line.heal(false);
     // What is made now arrives when the agent is back.
     ties.arrives("after").await?;
@@ -33,7 +36,25 @@ pub(crate) async fn run(ties: &mut Ties, scale: &Scale) -> Result<Tally> {
         let number = name.strip_prefix("flood-").and_then(|n| n.parse().ok());
         number.is_some_and(|n| copy["spec"]["source"]["path"] != path(n))
     });
-    Ok(Tally { case: "overflow", written: scale.flood, arrived, wrong: wrong.count() })
+    Ok(Tally {
+        case: "overflow",
+        written: scale.flood,
+        arrived,
+        wrong: wrong.count(),
+        certain: true,
+    })
+}
+
+/// Waits until a Go principal has queued all of it: were the agent back earlier, it would take from the
+/// queue meanwhile, and nothing need overflow.
+async fn all_are_queued(ties: &Ties, before: Option<usize>, flood: usize) -> Result<()> {
+    let Some(before) = before else { return Ok(()) };
+    until("the principal queues what was made", PATIENCE, async || {
+        let queued = ties.queued().await?.unwrap_or_default().saturating_sub(before);
+        ensure!(queued >= flood, "{queued} of {flood}");
+        Ok(())
+    })
+    .await
 }
 
 fn path(number: usize) -> String {

@@ -130,12 +130,26 @@ impl Ties {
     /// How long nothing arrives until nothing more is expected. Where all must arrive, longer: it ends
     /// when all has.
     pub(crate) fn quiet(&self, scale: &Scale) -> Duration {
-        if self.pair == Pair::Go { scale.quiet } else { PATIENCE }
+        if self.is_go() { scale.quiet } else { PATIENCE }
+    }
+
+    /// Whether both ends are theirs.
+    pub(crate) fn is_go(&self) -> bool {
+        self.pair == Pair::Go
     }
 
     /// Whether a Go principal is on the control plane's side.
     pub(crate) fn is_go_above(&self) -> bool {
         matches!(self.above, Above::Go(_))
+    }
+
+    /// How many new Applications a Go principal has put into its queues since it was started; none:
+    /// there is no Go principal.
+    pub(crate) async fn queued(&self) -> Result<Option<usize>> {
+        match &self.above {
+            Above::Go(peer) => peer.counted("principal_applications_created").await.map(Some),
+            Above::Ours(_) => Ok(None),
+        }
     }
 
     /// Where an Application is on the control plane.

@@ -53,6 +53,8 @@ pub(crate) struct Tally {
     pub(crate) arrived: usize,
     /// What is there and should not be, or is not as it was written.
     pub(crate) wrong: usize,
+    /// Whether the schedule leaves a Go pair no way but to lose something.
+    pub(crate) certain: bool,
 }
 
 impl Tally {
@@ -62,10 +64,10 @@ impl Tally {
 
     /// In one line.
     pub(crate) fn words(&self, pair: Pair) -> String {
-        let Self { case, written, arrived, wrong } = self;
+        let Self { case, written, arrived, wrong, .. } = self;
         let lost = self.lost();
         let end = match pair {
-            Pair::Go if lost + wrong == 0 => ": this time it lost nothing",
+            Pair::Go if lost + wrong == 0 => ": the loss is not shown in this run",
             _ => "",
         };
         format!(
@@ -81,7 +83,7 @@ pub(crate) fn table(rows: &[(Pair, Tally)]) -> String {
         "case", "pair", "written", "arrived", "lost", "wrong"
     )];
     lines.extend(rows.iter().map(|(pair, tally)| {
-        let Tally { case, written, arrived, wrong } = tally;
+        let Tally { case, written, arrived, wrong, .. } = tally;
         format!("{case:<12}{pair:<34}{written:>8}{arrived:>9}{:>6}{wrong:>7}", tally.lost())
     }));
     lines.join("\n")
@@ -93,7 +95,7 @@ mod tests {
 
     #[test]
     fn what_is_lost_is_what_was_written_and_did_not_arrive() {
-        let tally = Tally { case: "overflow", written: 60, arrived: 20, wrong: 1 };
+        let tally = Tally { case: "overflow", written: 60, arrived: 20, wrong: 1, certain: true };
         assert_eq!(tally.lost(), 40);
         let line = table(&[(Pair::Go, tally)]).lines().last().unwrap_or_default().to_owned();
         assert!(line.split_whitespace().collect::<Vec<_>>().ends_with(&["60", "20", "40", "1"]));

@@ -1,6 +1,7 @@
 //! The agent's side starts anew and asks what it missed; while the control plane's API server takes
 //! its time to answer, the Application is deleted. A Go principal sends the deletion, then what the
 //! late answer said; its agent makes the Application again, and nobody takes it away.
+//! An agent that asks more than once has it taken away again by the last answer: no loss is certain.
 
 use std::time::Duration;
 
@@ -36,7 +37,7 @@ pub(crate) async fn run(ties: &mut Ties, scale: &Scale) -> Result<Tally> {
             wrong += settled(0, scale.quiet, there).await?;
         }
     }
-    Ok(Tally { case: "zombie", written: scale.deletions, arrived, wrong })
+    Ok(Tally { case: "zombie", written: scale.deletions, arrived, wrong, certain: false })
 }
 
 /// Whether the agent's side is back and has asked. A Go principal then reads the Application; our

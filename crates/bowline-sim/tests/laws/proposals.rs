@@ -48,6 +48,45 @@ fn a_proposal_takes_effect_once_over_a_restart_of_the_owner() {
 }
 
 #[test]
+fn a_proposal_takes_effect_once_though_its_shelf_is_removed_and_made_anew() {
+    for on_disk in [true, false] {
+        let (mut w, s, mut r) = world(Recovery::Ask);
+        up(&mut w, 0, 1);
+        w.settle(&mut r);
+        w.prompt_disks = on_disk;
+        let tag = w.propose(&node(1), &s, "x", "prop", false);
+        w.deliver(w.links[&(node(0), node(1))], 0);
+        down(&mut w, 0, 1); // decided, but nobody was told
+        event(&mut w, 0, Event::Remove(s.clone()));
+        w.make(&s);
+        up(&mut w, 0, 1);
+        w.settle(&mut r);
+        assert_eq!(w.judged.get(&tag), Some(&Verdict::Unknown), "on disk: {on_disk}");
+        assert!(w.live(&node(0), &s).is_empty(), "what was removed does not come back");
+    }
+}
+
+#[test]
+fn who_waits_for_a_shelf_that_is_removed_is_told_that_nobody_knows() {
+    let (mut w, s, mut r) = world(Recovery::Ask);
+    up(&mut w, 0, 1);
+    w.settle(&mut r);
+    w.undecided = Some(vec![]);
+    let asked = w.propose(&node(1), &s, "x", "prop", true);
+    deliver_all(&mut w, &mut r);
+    let proposal = w.undecided.as_ref().unwrap()[0].clone();
+    event(&mut w, 0, Event::Remove(s.clone()));
+    w.settle(&mut r);
+    assert_eq!(w.judged.get(&asked), Some(&Verdict::Unknown));
+    w.make(&s);
+    let (items, answer) = (proposal.items.clone(), Default::default());
+    let (id, shelf, decision) = (proposal.id, s.clone(), Ok(Decision { items, answer }));
+    event(&mut w, 0, Event::Decided { id, shelf, decision });
+    w.settle(&mut r);
+    assert!(w.live(&node(0), &s).is_empty(), "decided too late");
+}
+
+#[test]
 fn a_proposal_is_not_decided_again_while_its_verdict_waits_for_the_disk() {
     let (mut w, s, mut r) = world(Recovery::Ask);
     up(&mut w, 0, 1);

@@ -183,30 +183,72 @@ async fn the_ack_of_an_older_sync_does_not_count_for_a_newer_one() {
     stage.hub.drain().await;
 }
 
+/// An autonomous agent.
+async fn autonomous(stage: &Stage) -> ForeignLink {
+    let entry = RosterEntry::new(node("a3"), Mode::Autonomous, clock::now());
+    stage.hub.state().enlist(&entry, None).await.unwrap();
+    connected(stage, "a3").await
+}
+
+/// An Application of its own, at a version of its cluster.
+fn own(uid: &str, version: u64) -> Object {
+    let mut app = app(uid);
+    app.metadata.namespace = Some("argocd".into());
+    app.metadata.rest.insert("resourceVersion".into(), version.to_string().into());
+    app.spec = Some(json!({"project": "default", "of": version}));
+    app
+}
+
+/// Says all of it, and gives which Application the hub then shows, and of which version.
+async fn shown(
+    stage: &Stage,
+    link: &mut ForeignLink,
+    all: &[(Kind, Object)],
+) -> Option<(String, Value)> {
+    for (number, (kind, object)) in (1..).zip(all) {
+        say(link, &said(kind.clone(), object, number)).await;
+    }
+    assert!(is_served(link).await);
+    let key = ObjectKey::from_parts("argoproj.io", "Application", "a3", "web").unwrap();
+    let wanted = stage.hub.state().views.fleet.agent_wants(&node("a3"), &key.record_key())?;
+    let wanted = wanted.says()?;
+    Some((wanted.uid.clone(), wanted.object.spec.as_ref()?["of"].clone()))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_end_of_an_object_leaves_its_successor_alone() {
     let stage = stage().await;
-    let entry = RosterEntry::new(node("a3"), Mode::Autonomous, clock::now());
-    stage.hub.state().enlist(&entry, None).await.unwrap();
-    let mut link = connected(&stage, "a3").await;
-    let app = |uid| {
-        let mut app = app(uid);
-        app.metadata.namespace = Some("argocd".into());
-        app
-    };
+    let mut link = autonomous(&stage).await;
+    let told = [
+        (Kind::Create, own("one", 1)),
+        (Kind::Create, own("two", 3)),
+        (Kind::Delete, own("one", 2)),
+    ];
+    assert_eq!(shown(&stage, &mut link, &told).await, Some(("two".into(), json!(3))));
+    assert_eq!(shown(&stage, &mut link, &[(Kind::Delete, own("two", 4))]).await, None);
+    stage.hub.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn late_news_of_an_object_leaves_its_successor_alone() {
+    let stage = stage().await;
+    let mut link = autonomous(&stage).await;
+    let told = [
+        (Kind::Create, own("one", 1)),
+        (Kind::Create, own("two", 5)),
+        (Kind::SpecUpdate, own("one", 3)),
+    ];
+    assert_eq!(shown(&stage, &mut link, &told).await, Some(("two".into(), json!(5))));
     let key = ObjectKey::from_parts("argoproj.io", "Application", "a3", "web").unwrap();
-    let wanted = || {
-        let wanted = stage.hub.state().views.fleet.agent_wants(&node("a3"), &key.record_key());
-        wanted.and_then(|wanted| Some(wanted.says()?.uid.clone()))
-    };
-    for (kind, uid) in [(Kind::Create, "one"), (Kind::Create, "two"), (Kind::Delete, "one")] {
-        say(&link, &said(kind, &app(uid), 1)).await;
-    }
-    assert!(is_served(&mut link).await);
-    assert_eq!(wanted().as_deref(), Some("two"));
-    say(&link, &said(Kind::Delete, &app("two"), 2)).await;
-    assert!(is_served(&mut link).await);
-    assert_eq!(wanted(), None);
+    let report = stage.hub.state().views.fleet.seen(&node("a3"), &key.record_key());
+    assert_eq!(report.as_ref().and_then(|r| r.says()).unwrap().of.uid, "two");
+    let told = [(Kind::SpecUpdate, own("two", 6)), (Kind::SpecUpdate, own("three", 8))];
+    assert_eq!(shown(&stage, &mut link, &told).await, Some(("three".into(), json!(8))));
+    // Its cluster may have been put back meanwhile: what counts is what it shows now.
+    drop(link);
+    let mut link = connected(&stage, "a3").await;
+    let told = [(Kind::Create, own("four", 2))];
+    assert_eq!(shown(&stage, &mut link, &told).await, Some(("four".into(), json!(2))));
     stage.hub.drain().await;
 }
 

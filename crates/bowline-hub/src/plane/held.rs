@@ -10,6 +10,10 @@ use bowline_types::NodeId;
 use super::Plane;
 use super::kinds::Told;
 
+/// What may go though nobody saw it go: a server that was restarted, or a hub, has missed what people did
+/// meanwhile. A cluster that is another, or has lost its memory, lacks more, or all.
+const MAY_GO: Absence = Absence { percent: 10, at_least: 5, spent: 0, approved: false };
+
 impl Plane {
     /// Whether every kind has been told, or cannot be: before that, what is not told yet would look
     /// like what is gone.
@@ -78,7 +82,7 @@ impl Plane {
         if known.held.get(agent).is_some_and(BTreeSet::is_empty) {
             return;
         }
-        if !turned && Absence::default().allows(absent.len(), total) {
+        if !turned && MAY_GO.allows(absent.len(), total) {
             // What a person was asked about stays so until it is back.
             let asked = known.held.remove(agent).unwrap_or_default();
             let asked = asked.into_iter().filter(|key| absent.contains(key)).collect();

@@ -165,12 +165,13 @@ async fn many_that_are_others_than_before_are_held_unless_somebody_saw_it_or_the
     let folder = tempfile::tempdir().unwrap();
     let hub = by_destination(folder.path()).await;
     let (state, plane) = (hub.state(), hub.state().plane.clone().unwrap());
-    let (apps, pairs): (Vec<_>, Vec<_>) = ["a", "b", "c", "d", "e"].map(wanted).into_iter().unzip();
+    let (apps, pairs): (Vec<_>, Vec<_>) =
+        ["a", "b", "c", "d", "e", "f", "g"].map(wanted).into_iter().unzip();
     for app in &apps {
         plane.note(app.clone());
     }
     listed(&plane);
-    assert_eq!(look(state, &plane, &pairs, true).await, 5);
+    assert_eq!(look(state, &plane, &pairs, true).await, 7);
     let again = |n: usize, age: &str| {
         let mut app = apps[n].clone();
         app.metadata.uid = Some(format!("{age}-{n}"));
@@ -186,19 +187,19 @@ async fn many_that_are_others_than_before_are_held_unless_somebody_saw_it_or_the
         plane.note(again(n, "second"));
     }
     look(state, &plane, &pairs, false).await;
-    assert_eq!(wants(4), "second-4");
+    assert_eq!(wants(6), "second-6");
     // In a list: nobody saw it.
     for (n, app) in apps.iter().enumerate() {
         plane.note_missed(0, app.key(), &format!("second-{n}"));
         let mut third = again(n, "third");
         let policy = bowline_resources::argocd::MISMATCH_POLICY;
-        third.metadata.annotations.extend((n == 4).then(|| (policy.into(), "upsert".into())));
+        third.metadata.annotations.extend((n == 6).then(|| (policy.into(), "upsert".into())));
         plane.note(third);
     }
     plane.note_listed(0);
-    assert_eq!(look(state, &plane, &pairs, true).await, 5);
-    assert_eq!(plane.holds(), [(node("a1"), 4)]);
-    assert_eq!((wants(0), wants(4)), ("second-0".into(), "third-4".into()));
+    assert_eq!(look(state, &plane, &pairs, true).await, 7);
+    assert_eq!(plane.holds(), [(node("a1"), 6)]);
+    assert_eq!((wants(0), wants(6)), ("second-0".into(), "third-6".into()));
     plane.approve(&node("a1"), "me");
     look(state, &plane, &pairs, false).await;
     assert_eq!(wants(0), "third-0");

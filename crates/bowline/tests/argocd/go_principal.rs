@@ -120,7 +120,7 @@ fn an_operation_is_not_lost_where_acks_are_late() {
     let before = repeated();
     agent.line.stalled(|| {
         control.plane.patch(&there, &json!({"operation": {"sync": {"revision": "v2"}}}));
-        control.until("the spec is repeated", || repeated() > before);
+        control.until("the spec is repeated twice", || repeated() > before + 1);
     });
     control.shows(&agent.site, &here, "a sync", |o| o["operation"]["sync"]["revision"] == "v2");
 }

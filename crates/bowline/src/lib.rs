@@ -6,6 +6,7 @@ pub mod connect;
 pub mod context;
 pub mod dropin;
 pub mod failure;
+mod footprint;
 mod hints;
 pub mod manifest;
 pub mod print;

@@ -188,6 +188,7 @@ impl Signals {
         &mut self,
         reload: impl Fn() -> Result<(), E>,
     ) {
+        drop(tokio::spawn(crate::footprint::settle()));
         loop {
             tokio::select! {
                 _ = self.hup.recv() => {}

@@ -21,9 +21,9 @@ mod resync;
 pub use event::{Event, Kind, Method, Target, Trace, WireError};
 pub use go_json::go_json;
 pub use inbox::{Action, Failure, Finished, Inbox, Outcome, Refusal, Taken, Task, Work};
-pub use outbox::{Draft, Ids, Need, Outbox, Render, Subject};
+pub use outbox::{Draft, Ids, Need, Outbox, Paid, Render, Subject};
 pub use resource::{Place, Resource, SOURCE_UID, resource_id, source_uid, version_of};
-pub use resync::{Apps, Held, Inventory, Message, Resync, ResyncError, Role, word};
+pub use resync::{Apps, Held, Inventory, Message, News, Resync, ResyncError, Role, ending, word};
 
 /// One of the two ends of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

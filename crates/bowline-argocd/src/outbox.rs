@@ -19,6 +19,17 @@ mod tests;
 pub use debt::{Draft, Ids, Need, Render, Subject};
 use lane::{Flying, Lane};
 
+/// A debt that a peer has acked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paid {
+    /// What it was about.
+    pub subject: Subject,
+    /// What the peer had to be told.
+    pub need: Need,
+    /// The version of the object that it was told of.
+    pub version: Option<String>,
+}
+
 /// Whether there is anybody to send to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stream {
@@ -82,7 +93,7 @@ impl Outbox {
 
     /// The peer has dealt with the event of these ids. Says which debt is paid; none if it was
     /// another sending than the last, which counts for nothing.
-    pub fn ack(&mut self, resource_id: &str, event_id: &str, now: Mono) -> Option<(Subject, Need)> {
+    pub fn ack(&mut self, resource_id: &str, event_id: &str, now: Mono) -> Option<Paid> {
         let subject = self.in_flight.remove(&(resource_id.to_owned(), event_id.to_owned()))?;
         let lane = self.lanes.get_mut(&subject)?;
         let flying = lane.flying.take()?;
@@ -91,7 +102,7 @@ impl Outbox {
         } else {
             self.set_due(&subject, now);
         }
-        Some((subject, flying.need))
+        Some(Paid { subject, need: flying.need, version: flying.version })
     }
 
     /// At most `room` events that are due. `chance` gives numbers from 0 up to but not including 1.

@@ -17,7 +17,7 @@ mod message;
 #[cfg(test)]
 mod tests;
 
-pub use inventory::{Held, Inventory};
+pub use inventory::{Held, Inventory, News};
 pub use message::{Message, word};
 
 /// The longest uid that is believed, in bytes.
@@ -83,8 +83,8 @@ pub struct Resync {
     /// What a principal puts before the names of an autonomous agent's projects.
     prefix: String,
     stage: Stage,
-    /// What the peer has shown in this round to hold as we do.
-    alike: BTreeSet<Place>,
+    /// What the peer has shown in this round to hold as we do, or to hold though it is to go.
+    shown: BTreeSet<Place>,
 }
 
 /// How far a round has come.
@@ -106,8 +106,8 @@ impl Resync {
     /// The resync of this end with, or in, the agent of this name and mode.
     pub fn new(end: End, mode: Mode, agent: &str, home: impl Into<String>, apps: Apps) -> Self {
         let prefix = format!("{agent}-");
-        let (role, home, alike) = (Role::of(end, mode), home.into(), BTreeSet::new());
-        Self { role, home, apps, prefix, stage: Stage::Rest, alike }
+        let (role, home, shown) = (Role::of(end, mode), home.into(), BTreeSet::new());
+        Self { role, home, apps, prefix, stage: Stage::Rest, shown }
     }
 
     /// Our role.
@@ -117,7 +117,7 @@ impl Resync {
 
     /// Begins a round: to be called for every new stream, and from time to time.
     pub fn begin(&mut self, inventory: &Inventory) -> Vec<Owed> {
-        self.alike.clear();
+        self.shown.clear();
         match self.role {
             Role::Source => {
                 self.stage = Stage::Asking { answered: BTreeSet::new() };
@@ -232,14 +232,18 @@ impl Resync {
         let need = match inventory.get(&place) {
             None => Need::Delete { uid: request.uid.clone() },
             Some(held) if held.is_as(request) => {
-                if self.stage != Stage::Rest {
-                    self.alike.insert(place);
-                }
+                self.note_shown(&place);
                 return Ok(vec![]);
             }
             // A Go agent looks for what we named to it where we have it, not where it has it, and
             // finds nothing. Sent once more, it would take the next status for a change of its own.
-            Some(_) if request.uid.is_empty() && self.alike.contains(&place) => return Ok(vec![]),
+            Some(_) if request.uid.is_empty() && self.shown.contains(&place) => return Ok(vec![]),
+            Some(held) if held.news == News::Ending => {
+                if held.uid == request.uid {
+                    self.note_shown(&place);
+                }
+                ending(&place, held, held.uid == request.uid)
+            }
             Some(_) => Need::SpecUpdate,
         };
         Ok(vec![(Subject::Object(place), need)])
@@ -267,6 +271,12 @@ impl Resync {
             (Some(exact), Some(other)) if exact != uid && other == uid => stripped,
             (Some(_), _) => asked,
             (None, _) => stripped,
+        }
+    }
+
+    fn note_shown(&mut self, place: &Place) {
+        if self.stage != Stage::Rest {
+            self.shown.insert(place.clone());
         }
     }
 
@@ -316,5 +326,15 @@ impl Resync {
         ObjectKey::from_parts(group, kind, namespace, name)
             .map_err(|_| ResyncError::Name(resource))?;
         Ok(Place::new(resource, namespace, name))
+    }
+}
+
+/// How a peer is told that something is to go. Of an Application that it has, it reports when it is gone.
+/// Without one, a Go agent would make it first, and keep it; of other things it does not know that they
+/// can be about to go. So these are deleted, and its ack is the report.
+pub fn ending(place: &Place, held: &Held, is_there: bool) -> Need {
+    match is_there && place.resource == Resource::Application {
+        true => Need::SpecUpdate,
+        false => Need::Delete { uid: held.uid.clone() },
     }
 }

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use bowline_argocd::{
-    Action, Apps, Draft, End, Event, Failure, Held, Ids, Inbox, Inventory, Kind, Need, Outbox,
-    Outcome, Place, Render, Resource, Resync, Role, Subject, Taken, Task, Trace, checksum, payload,
-    resource_id, source_uid, word,
+    Action, Apps, Draft, End, Event, Failure, Held, Ids, Inbox, Inventory, Kind, Need, News,
+    Outbox, Outcome, Paid, Place, Render, Resource, Resync, Role, Subject, Taken, Task, Trace,
+    checksum, payload, resource_id, source_uid, word,
 };
 use bowline_resources::{Mode, Object};
 use bowline_types::{Mono, Now, Wall};
@@ -59,7 +59,10 @@ impl Node {
     fn inventory(&self) -> Inventory {
         let held = |(place, object): (&Place, &Object)| {
             let checksum = checksum::spec_checksum(place.resource, object).ok();
-            (place.clone(), Held { uid: source_uid(object).into(), checksum, copy: None })
+            (
+                place.clone(),
+                Held { uid: source_uid(object).into(), checksum, copy: None, news: News::None },
+            )
         };
         self.objects.iter().map(held).collect()
     }
@@ -79,7 +82,9 @@ impl Node {
         let mut work = match self.inbox.take(event) {
             Taken::Work(work) => work,
             Taken::Ack { resource_id, event_id } => {
-                if let Some((subject, need)) = self.outbox.ack(&resource_id, &event_id, now) {
+                if let Some(Paid { subject, need, .. }) =
+                    self.outbox.ack(&resource_id, &event_id, now)
+                {
                     let inventory = self.inventory();
                     let debts = self.resync.acked(&inventory, &subject, &need);
                     self.owe(debts, now);

@@ -1,6 +1,7 @@
 //! Agents of argocd-agent, unmodified: the hub speaks their dialect on the same port, and keeps their
 //! shelves on their behalf, under its own name.
 
+mod acked;
 mod admit;
 mod asked;
 mod keeping;
@@ -26,6 +27,7 @@ use crate::clock;
 use crate::plane::Plane;
 use crate::state::State;
 
+use acked::Acked;
 pub(crate) use admit::Visit;
 pub(crate) use keeping::{give_back, kept_for};
 pub(crate) use keyring::follow;
@@ -139,6 +141,7 @@ pub(crate) struct Sessions {
     shown: Mutex<BTreeMap<NodeId, String>>,
     /// What agents said that they run when they were last let in.
     versions: Mutex<BTreeMap<NodeId, String>>,
+    acked: Mutex<BTreeMap<NodeId, Acked>>,
     /// Another session is up.
     began: Notify,
 }
@@ -172,6 +175,21 @@ impl Sessions {
     /// Ends the session of an agent: it finds that nobody tells it anything any more.
     fn stop(&self, agent: &NodeId) {
         self.up.lock().remove(agent);
+    }
+
+    /// What an agent has acked on this stream and earlier ones.
+    async fn acked(&self, state: &State, agent: &NodeId) -> Acked {
+        let known = self.acked.lock().get(agent).cloned();
+        let Some(known) = known else {
+            let known = Acked::load(state, agent).await;
+            return self.acked.lock().entry(agent.clone()).or_insert(known).clone();
+        };
+        known
+    }
+
+    /// Nothing counts any more that an agent of this name has acked.
+    pub(crate) fn forget(&self, agent: &NodeId) {
+        self.acked.lock().remove(agent);
     }
 
     fn note_shown(&self, agent: &NodeId, fingerprint: Option<String>) {

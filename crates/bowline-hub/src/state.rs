@@ -141,6 +141,7 @@ impl State {
 
     /// Forgets what belongs to an agent that left the roster.
     pub(crate) fn unfollow(&self, node: &NodeId) {
+        self.foreign.forget(node);
         let kept = dialect::kept_for(node).map(|(shelf, _)| shelf);
         let all = [desired_shelf(node, Owner::Hub)];
         let all = all.into_iter().chain(shelves::owned(node)).chain(kept);

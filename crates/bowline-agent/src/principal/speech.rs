@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use bowline_argocd::checksum::{Sum, spec_checksum};
 use bowline_argocd::payload::{encode, gravestone};
 use bowline_argocd::{
-    Draft, Held, Ids, Inventory, Need, Place, Render, Resource, Subject, Trace, resource_id, uuid,
-    word,
+    Draft, Held, Ids, Inventory, Need, News, Place, Render, Resource, Subject, Trace, resource_id,
+    uuid, word,
 };
 use bowline_resources::argocd::{SOURCE_UID, app};
 use bowline_resources::{Desired, Mode, Object, ObjectKey, Observed, Owner};
@@ -71,7 +71,7 @@ impl Speech<'_> {
             let live = self.state.live.get(&key).filter(|held| held.from == self.mode.owner())?;
             // Without a checksum it is told what is wanted, even if that is what is there.
             return (self.mode == Mode::Managed && !self.state.lacking.contains(&key))
-                .then(|| Held { uid: live.live.of.uid.clone(), checksum: None, copy: None });
+                .then(|| held_as(&live.live.of.uid, None));
         };
         let known = self.sums.get(place).filter(|(rev, _)| *rev == wanted.rev).map(|(_, sum)| *sum);
         let checksum = known.unwrap_or_else(|| {
@@ -79,7 +79,7 @@ impl Speech<'_> {
             self.sums.insert(place.clone(), (wanted.rev, sum));
             sum
         });
-        Some(Held { uid: wanted.desired.uid.clone(), checksum, copy: None })
+        Some(held_as(&wanted.desired.uid, checksum))
     }
 
     /// What a round says of this subject. Of one place only that place matters.
@@ -148,4 +148,9 @@ fn shown(desired: &Desired) -> Object {
     object.metadata.deletion_timestamp = None;
     object.metadata.rest.remove("ownerReferences");
     object
+}
+
+/// What is held under a uid. The other end is a principal, which is told of all else by itself.
+fn held_as(uid: &str, checksum: Option<Sum>) -> Held {
+    Held { uid: uid.into(), checksum, copy: None, news: News::None }
 }

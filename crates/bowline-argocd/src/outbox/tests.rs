@@ -85,7 +85,7 @@ impl Bench {
 
     fn ack(&mut self, event: &Event, seconds: u64) -> Option<Need> {
         let acked = self.outbox.ack(&event.resource_id, &event.event_id, at(seconds).mono);
-        acked.map(|(_, need)| need)
+        acked.map(|paid| paid.need)
     }
 }
 

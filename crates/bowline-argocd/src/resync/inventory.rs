@@ -17,15 +17,29 @@ pub struct Held {
     /// At a source: the checksum of the copy as a peer keeps it, where that is rewritten on the way,
     /// as projects are.
     pub copy: Option<Sum>,
+    /// At a source: what a peer must be told though its copy has the same spec.
+    pub news: News,
+}
+
+/// What the checksum of a spec does not show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum News {
+    /// Nothing, as far as is known.
+    #[default]
+    None,
+    /// Labels, annotations or finalizers have changed since the peer acked it.
+    Changed,
+    /// It is to go.
+    Ending,
 }
 
 impl Held {
-    /// Whether the peer holds the same incarnation with the same content. The spec alone would not
+    /// Whether the peer holds the same incarnation with the same content, and there is no news of it. The spec alone would not
     /// do: a copy of an earlier incarnation must be replaced though it wants the same.
-    pub(super) fn is_as(&self, request: &RequestUpdate) -> bool {
+    pub fn is_as(&self, request: &RequestUpdate) -> bool {
         let Some(theirs) = &request.checksum else { return false };
         let mut ours = self.checksum.iter().chain(&self.copy);
-        self.uid == request.uid && ours.any(|sum| sum[..] == theirs[..])
+        self.news == News::None && self.uid == request.uid && ours.any(|sum| sum[..] == theirs[..])
     }
 }
 

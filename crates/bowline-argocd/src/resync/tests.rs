@@ -11,7 +11,7 @@ fn app(namespace: &str, name: &str) -> Place {
 }
 
 fn held(uid: &str, sum: u8) -> Held {
-    Held { uid: uid.into(), checksum: Some([sum; 32]), copy: None }
+    Held { uid: uid.into(), checksum: Some([sum; 32]), copy: None, news: News::None }
 }
 
 fn inventory(items: &[(Place, Held)]) -> Inventory {
@@ -80,6 +80,30 @@ fn a_source_answers_each_question_by_what_it_has() {
         let old = Subject::Object(app(namespace, "old"));
         assert_eq!(gone, Ok(vec![(old, delete("u9"))]), "by the uid that the peer named");
     }
+}
+
+#[test]
+fn a_source_tells_what_a_checksum_does_not_show() {
+    let (web, db) = (app("a1", "web"), app("a1", "db"));
+    let project = Place::new(Resource::AppProject, HOME, "team");
+    let with = |news| Held { news, ..held("u1", 1) };
+    let ours = inventory(&[
+        (web.clone(), with(News::Ending)),
+        (db.clone(), with(News::Changed)),
+        (project.clone(), with(News::Ending)),
+    ]);
+    let mut source = principal(Mode::Managed);
+    source.begin(&ours);
+    let mut answer = |place: &Place, uid, sum| {
+        let owed = source.receive(&ours, &request(place, uid, sum)).unwrap();
+        owed.into_iter().map(|(_, need)| need).collect::<Vec<_>>()
+    };
+    assert_eq!(answer(&db, "u1", Some(1)), [Need::SpecUpdate]);
+    assert_eq!(answer(&web, "", None), [delete("u1")], "it would be made first");
+    assert_eq!(answer(&web, "u0", Some(1)), [delete("u1")], "and of another incarnation, too");
+    assert_eq!(answer(&web, "u1", Some(1)), [Need::SpecUpdate], "the peer says when it is gone");
+    assert_eq!(answer(&web, "", None), [], "looked for in the wrong place");
+    assert_eq!(answer(&project, "u1", Some(1)), [delete("u1")], "Go agents know no other way");
 }
 
 #[test]

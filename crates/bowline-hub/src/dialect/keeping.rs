@@ -5,13 +5,14 @@ use bowline_drive::Error;
 use bowline_resources::{Owner, RosterEntry, Speaks, desired_shelf, observed_shelf};
 use bowline_types::{Change, Item, NodeId, ShelfId};
 
+use super::acked::acked_of;
 use super::{observed_of, plan, wanted_of};
 use crate::settle::write_all;
 use crate::state::State;
 
 /// The shelves that the hub keeps for an agent of argocd-agent, with how they are kept.
-pub(crate) fn kept_for(agent: &NodeId) -> [(ShelfId, bowline_sync::Plan); 2] {
-    [(observed_of(agent), plan()), (wanted_of(agent), plan())]
+pub(crate) fn kept_for(agent: &NodeId) -> [(ShelfId, bowline_sync::Plan); 3] {
+    [(observed_of(agent), plan()), (wanted_of(agent), plan()), (acked_of(agent), plan())]
 }
 
 /// An agent of argocd-agent is here. If a native one had its name, what that last said is what the
@@ -24,9 +25,11 @@ pub(super) async fn take_over(state: &State, agent: &NodeId) -> Result<(), Error
     if let Some(link) = state.views.links.get(agent).and_then(|l| l.handle) {
         link.cut("BL-0302: an agent of argocd-agent has taken this name over");
     }
+    for (shelf, plan) in kept_for(agent) {
+        state.handle.open(shelf, plan);
+    }
     let own = [observed_shelf(agent), desired_shelf(agent, Owner::Agent)];
-    for (from, (to, plan)) in own.iter().zip(kept_for(agent)) {
-        state.handle.open(to.clone(), plan);
+    for (from, to) in own.iter().zip([observed_of(agent), wanted_of(agent)]) {
         let known = state.handle.read(from).await?;
         let items = known.into_iter().flat_map(|known| known.records);
         let items = items.filter_map(|r| Some(Item { key: r.key, body: Some(r.body?) }));
@@ -58,6 +61,7 @@ pub(crate) async fn give_back(state: &State, agent: &NodeId) -> Result<(), Error
         return Ok(());
     }
     state.foreign.stop(agent);
+    state.foreign.forget(agent);
     for (shelf, _) in kept_for(agent) {
         state.handle.remove(shelf);
     }

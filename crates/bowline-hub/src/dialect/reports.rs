@@ -98,19 +98,31 @@ impl Session {
             return (Outcome::Done, Follows::Tell(place.clone()));
         }
         let rev = told.as_ref().map_or(0, |t| t.rev);
-        let mut observed = Observed::new(Of { uid: wanted.uid.clone(), rev }, clock::now());
+        (self.ended(record, Of { uid: wanted.uid.clone(), rev }).await, Follows::Nothing)
+    }
+
+    /// What is to go is gone.
+    async fn ended(&self, record: Key, of: Of) -> Outcome {
+        let mut observed = Observed::new(of, clock::now());
         (observed.gone, observed.sync) = (true, Sync::Synced);
         observed.health = bowline_resources::Health::Missing;
-        let item = Item::put(record, observed.encode());
-        (self.keep(&observed_of(&self.agent), item).await, Follows::Nothing)
+        self.keep(&observed_of(&self.agent), Item::put(record, observed.encode())).await
     }
 
     /// A managed agent has let go of something. What it last said of that goes too, unless somebody still
     /// waits for its word, or for that of a successor.
-    pub(super) async fn let_go(&self, place: &Place) {
+    pub(super) async fn let_go(&self, place: &Place, uid: &str) {
         let Some(record) = self.speech().key(place).map(|key| key.record_key()) else { return };
         let fleet = &self.state.views.fleet;
-        let waits = fleet.hub_wants(&self.agent, &record).is_some();
+        let told = fleet.hub_wants(&self.agent, &record);
+        let waits = told.is_some();
+        let ending =
+            told.as_ref().and_then(|t| t.says()).is_some_and(|w| w.deleting && w.uid == uid);
+        if self.mode == Mode::Managed && ending {
+            let of = Of { uid: uid.to_owned(), rev: told.as_ref().map_or(0, |t| t.rev) };
+            self.ended(record, of).await;
+            return;
+        }
         if self.mode == Mode::Managed && !waits && fleet.seen(&self.agent, &record).is_some() {
             // What is not forgotten now is swept out when the next round begins.
             self.keep(&observed_of(&self.agent), Item::remove(record)).await;

@@ -6,15 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bowline_argocd::{
-    Apps, End, Event, Inbox, Inventory, Need, Outbox, Outcome, Place, Resync, Subject, Taken, Task,
-    Work,
+    Apps, End, Event, Inbox, Inventory, Message, Need, Outbox, Outcome, Paid, Place, Resync,
+    Subject, Taken, Task, Work,
 };
 use bowline_resources::argocd::project::Mapping;
 use bowline_resources::{Mode, ObjectKey, Operation, OperationRequest};
-use bowline_types::{Mono, NodeId, Now, Rev};
+use bowline_types::{Key, Mono, NodeId, Now, Rev};
 use bowline_wire::ForeignLink;
 use tokio::sync::oneshot;
 
+use super::acked::{Acked, Version};
 use super::asked::{Asked, Request};
 use super::reports::Follows;
 use super::speech::{Speech, Sums};
@@ -28,6 +29,9 @@ const MOST_OWED: usize = if cfg!(test) { 500 } else { 50_000 };
 
 /// Acks that may wait; then the stream is not read. More than a Go agent ever has under way.
 const MOST_ANSWERS: usize = 16_384;
+
+/// How often what the agent has acked is written down.
+const SAVE: Duration = Duration::from_secs(1);
 
 /// A session.
 pub(super) struct Session {
@@ -45,6 +49,7 @@ pub(super) struct Session {
     /// Which object of a name an autonomous agent has shown on this stream, and its version then.
     pub(super) shown: BTreeMap<ObjectKey, (String, u64)>,
     sums: Sums,
+    acked: Acked,
     /// Acks that wait for room. Sent from where the stream is read they could wait for ever: a Go agent
     /// that cannot send does not read either.
     answers: VecDeque<Event>,
@@ -82,7 +87,7 @@ pub(crate) async fn run(state: Arc<State>, link: ForeignLink) {
         true => Apps::AsNamed,
         false => Apps::In(agent.to_string()),
     };
-    let session = Session {
+    let mut session = Session {
         resync: Resync::new(
             End::Principal,
             entry.mode,
@@ -96,6 +101,7 @@ pub(crate) async fn run(state: Arc<State>, link: ForeignLink) {
         asked: Asked::default(),
         shown: BTreeMap::new(),
         sums: Sums::default(),
+        acked: state.foreign.acked(&state, &agent).await,
         answers: VecDeque::new(),
         began: Instant::now(),
         state: state.clone(),
@@ -105,6 +111,7 @@ pub(crate) async fn run(state: Arc<State>, link: ForeignLink) {
         link,
     };
     session.serve(orders, dialect.options.proof).await;
+    session.acked.save(&state, &agent).await;
     state.foreign.end(&agent, number);
     state.views.foreign_down(&agent, clock::now());
     tracing::info!(%agent, "an agent of argocd-agent is gone");
@@ -124,13 +131,16 @@ impl Session {
             home: &self.home,
             asked: &self.asked,
             sums: &self.sums,
+            acked: &self.acked,
         }
     }
 
-    async fn serve(mut self, mut orders: Orders, proof: Duration) {
+    async fn serve(&mut self, mut orders: Orders, proof: Duration) {
         self.outbox.stream_up(self.now().mono);
         self.begin().await;
-        let mut proof = tokio::time::interval_at(tokio::time::Instant::now() + proof, proof);
+        let every = |period| tokio::time::interval_at(tokio::time::Instant::now() + period, period);
+        let (mut proof, mut save) = (every(proof), every(SAVE));
+        save.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             if self.send_due().await.is_none() {
                 return;
@@ -153,6 +163,9 @@ impl Session {
                 () = tokio::time::sleep(wait), if !full => {}
                 () = until_room, if full => {}
                 _ = proof.tick() => self.begin().await,
+                _ = save.tick(), if !self.acked.is_saved() => {
+                    self.acked.save(&self.state, &self.agent).await;
+                }
             }
         }
     }
@@ -167,6 +180,8 @@ impl Session {
                 .places()
                 .filter_map(|place| Some((place.clone(), self.speech().version(place)?)));
             self.told = told.collect();
+            let wanted = inventory.places().filter_map(|place| self.record(place)).collect();
+            self.acked.retain(&wanted);
         }
         let owed = self.resync.begin(&inventory);
         self.owe(owed);
@@ -205,6 +220,7 @@ impl Session {
             home: &self.home,
             asked: &self.asked,
             sums: &self.sums,
+            acked: &self.acked,
         };
         let events = self.outbox.poll(now, room, &mut rand::random::<f64>, &mut speech);
         for mut event in events {
@@ -267,6 +283,7 @@ impl Session {
                 let inventory = self.speech().inventory_for(&self.resync, message);
                 match self.resync.receive(&inventory, message) {
                     Ok(owed) => {
+                        self.believe(&inventory, message);
                         self.owe(owed);
                         Outcome::Done
                     }
@@ -284,10 +301,16 @@ impl Session {
 
     async fn acked(&mut self, resource_id: &str, event_id: &str) {
         let now = self.now().mono;
-        let Some((subject, need)) = self.outbox.ack(resource_id, event_id, now) else { return };
+        let Some(paid) = self.outbox.ack(resource_id, event_id, now) else { return };
+        let Paid { subject, need, version } = paid;
         self.settle(&subject, &need);
-        if let (Subject::Object(place), Need::Delete { .. }) = (&subject, &need) {
-            self.let_go(place).await;
+        match (&subject, &need) {
+            (Subject::Object(place), Need::Delete { uid }) => self.let_go(place, uid).await,
+            (Subject::Object(place), Need::Create | Need::SpecUpdate) => {
+                let uid = resource_id.get(place.name.len() + 1..).unwrap_or_default();
+                self.note(place, uid, version.and_then(|version| version.parse().ok()));
+            }
+            _ => {}
         }
         // Only the ack of this has to do with everything.
         let inventory = match need {
@@ -312,6 +335,28 @@ impl Session {
             }
             _ => {}
         }
+    }
+
+    /// The agent has an object as it was wanted at a rev.
+    fn note(&mut self, place: &Place, uid: &str, rev: Option<Rev>) {
+        if let (Mode::Managed, Some(key), Some(rev)) = (self.mode, self.record(place), rev) {
+            self.acked.put(key, Version { uid: uid.to_owned(), rev });
+        }
+    }
+
+    /// What an agent shows to have that never acked it, or not to a hub that remembers, it has.
+    fn believe(&mut self, inventory: &Inventory, message: &Message) {
+        let Message::RequestUpdate(request) = message else { return };
+        for place in self.resync.candidates(request) {
+            let same = inventory.get(&place).is_some_and(|held| held.is_as(request));
+            if same && let Some((uid, rev)) = self.speech().version(&place) {
+                self.note(&place, &uid, Some(rev));
+            }
+        }
+    }
+
+    fn record(&self, place: &Place) -> Option<Key> {
+        Some(self.speech().key(place)?.record_key())
     }
 
     /// Whether the agent has not acked yet what it is asked for.
@@ -347,7 +392,8 @@ impl Session {
                     self.asked.ends.insert(place, rev);
                 }
                 (None, Some(new)) => {
-                    owed.push((subject, Need::Create));
+                    let ending = self.speech().ending(&place, false);
+                    owed.push((subject, ending.unwrap_or(Need::Create)));
                     self.told.insert(place, new);
                 }
                 (Some((old, _)), Some(new)) if old != new.0 => {
@@ -357,7 +403,8 @@ impl Session {
                     self.told.insert(place, new);
                 }
                 (Some(old), Some(new)) if old.1 != new.1 => {
-                    owed.push((subject, Need::SpecUpdate));
+                    let ending = self.speech().ending(&place, true);
+                    owed.push((subject, ending.unwrap_or(Need::SpecUpdate)));
                     self.told.insert(place, new);
                 }
                 _ => {}

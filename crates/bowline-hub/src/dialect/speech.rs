@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use bowline_argocd::checksum::{Sum, spec_checksum};
 use bowline_argocd::payload::{encode, gravestone};
 use bowline_argocd::{
-    Draft, Held, Ids, Inventory, Message, Need, Place, Render, Resource, Resync, Subject, Trace,
-    resource_id, word,
+    Draft, Held, Ids, Inventory, Message, Need, News, Place, Render, Resource, Resync, Subject,
+    Trace, resource_id, word,
 };
 use bowline_resources::argocd::project::Mapping;
 use bowline_resources::argocd::{GPG_KEYS, GROUP, REFRESH};
@@ -15,6 +15,7 @@ use bowline_types::{NodeId, Rev};
 use parking_lot::Mutex;
 use serde_json::json;
 
+use super::acked::Acked;
 use super::admit::fresh;
 use super::asked::Asked;
 use crate::state::State;
@@ -28,6 +29,7 @@ pub(super) struct Speech<'a> {
     pub(super) home: &'a str,
     pub(super) asked: &'a Asked,
     pub(super) sums: &'a Sums,
+    pub(super) acked: &'a Acked,
 }
 
 /// Checksums that were worked out before, by place and rev: a round asks for each of them many times.
@@ -119,11 +121,38 @@ impl Speech<'_> {
         let held = |place: Place| {
             let held = self.look(&place, |desired, rev| {
                 let checksum = self.sums.of(&place, desired, rev);
-                Held { uid: desired.uid.clone(), checksum, copy: None }
+                let news = self.news(&place, desired, rev);
+                Held { uid: desired.uid.clone(), checksum, copy: None, news }
             })?;
             Some((place, held))
         };
         places.into_iter().filter_map(held).collect()
+    }
+
+    /// What the agent must be told of an object though its spec is what the agent has. A deletion is told
+    /// in every round: the agent does nothing about it if it has begun it.
+    fn news(&self, place: &Place, desired: &Desired, rev: Rev) -> News {
+        if self.mode == Mode::Autonomous {
+            return News::None;
+        }
+        if desired.deleting {
+            return News::Ending;
+        }
+        let acked = self.key(place).and_then(|key| self.acked.get(&key.record_key()));
+        match acked {
+            Some(acked) if acked.uid == desired.uid && acked.rev != rev => News::Changed,
+            _ => News::None,
+        }
+    }
+
+    /// By what the agent is told of the end of something, if that is ordered and not reported yet.
+    pub(super) fn ending(&self, place: &Place, is_there: bool) -> Option<Need> {
+        let held = self.held([place.clone()]);
+        let held = held.get(place).filter(|held| held.news == News::Ending)?;
+        let seen = self.state.views.fleet.seen(self.agent, &self.key(place)?.record_key());
+        let gone =
+            seen.as_ref().and_then(|s| s.says()).is_some_and(|s| s.gone && s.of.uid == held.uid);
+        Some(bowline_argocd::ending(place, held, is_there && !gone))
     }
 
     /// As much as it takes to answer a message.

@@ -1,5 +1,6 @@
 //! What the ports say to agents of argocd-agent that prove the wrong thing, or nothing.
 
+mod away;
 mod hostile;
 mod told;
 

@@ -7,6 +7,7 @@ use bowline_resources::argocd::SOURCE_UID;
 use bowline_resources::{Desired, Mode, Owner, RosterEntry, desired_shelf};
 use bowline_types::{Body, Item, Record};
 
+use super::acked::acked_of;
 use super::wanted_of;
 use crate::settle::write_all;
 use crate::state::State;
@@ -38,6 +39,11 @@ pub(crate) async fn turned(
         }
         // What it showed when it last was autonomous is not what it has now, and not gone either.
         Mode::Autonomous => {
+            let acked = acked_of(agent);
+            let read = state.handle.read(&acked).await?;
+            let records = read.into_iter().flat_map(|read| read.records);
+            write_all(state, &acked, records.map(|r| Item::remove(r.key))).await?;
+            state.foreign.forget(agent);
             state.handle.remove(kept);
             state.handle.with(|_| ()).await?;
             state.views.fleet.forget_own(agent);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bowline_argocd::payload::SyncedResource;
-use bowline_argocd::{Inventory, Message, Need, Outcome, Place, Resource, Subject};
+use bowline_argocd::{Inventory, Message, Need, Outcome, Paid, Place, Resource, Subject};
 use bowline_resources::{Mode, ObjectKey};
 use tracing::{debug, info, warn};
 
@@ -186,7 +186,8 @@ impl Session {
 
     pub(super) async fn acked(&mut self, resource_id: &str, event_id: &str) {
         let now = self.now().mono;
-        let Some((subject, need)) = self.outbox.ack(resource_id, event_id, now) else { return };
+        let Some(paid) = self.outbox.ack(resource_id, event_id, now) else { return };
+        let Paid { subject, need, .. } = paid;
         let inventory = match need {
             Need::RequestResync => self.inventory(),
             _ => Inventory::default(),

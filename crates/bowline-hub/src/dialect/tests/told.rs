@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::hostile::{PATIENCE, connected, is_served, say, stage};
 use super::*;
 
-fn app(uid: &str) -> Object {
+pub(super) fn app(uid: &str) -> Object {
     Object::from_value(json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
         "metadata": {"name": "web", "namespace": "a1", "uid": uid},
@@ -24,17 +24,17 @@ fn app(uid: &str) -> Object {
     .unwrap()
 }
 
-fn record() -> Key {
+pub(super) fn record() -> Key {
     app("u").key().record_key()
 }
 
 /// Wants an Application of the first agent.
-async fn want(stage: &Stage, uid: &str, deleting: bool) {
+pub(super) async fn want(stage: &Stage, uid: &str, deleting: bool) {
     let desired = Desired { deleting, ..Desired::new(&app(uid), uid, Wall(0)) };
     write(stage, Item::put(record(), desired.encode())).await;
 }
 
-async fn write(stage: &Stage, item: Item) {
+pub(super) async fn write(stage: &Stage, item: Item) {
     let shelf = desired_shelf(&node("a1"), Owner::Hub);
     stage.hub.state().handle.write(&shelf, vec![], vec![item]).await.unwrap();
 }
@@ -52,17 +52,18 @@ async fn next(link: &mut ForeignLink, kind: &Kind) -> Event {
     timeout(PATIENCE, next).await.unwrap()
 }
 
-fn payload(event: &Event) -> Value {
+pub(super) fn payload(event: &Event) -> Value {
     serde_json::from_slice(&event.payload).unwrap()
 }
 
 /// An agent that has been told of its Application and has acked that.
-async fn at_work(stage: &Stage) -> ForeignLink {
+pub(super) async fn at_work(stage: &Stage) -> ForeignLink {
     let mut link = connected(stage, "a1").await;
     assert!(is_served(&mut link).await);
     want(stage, "u", false).await;
     let told = next(&mut link, &Kind::Create).await;
     say(&link, &told.ack()).await;
+    assert!(is_served(&mut link).await, "it has heard the ack");
     link
 }
 

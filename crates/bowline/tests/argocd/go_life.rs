@@ -72,6 +72,13 @@ impl Way {
         self.from.cluster.patch(&self.from.of(name), &change);
     }
 
+    /// With a finalizer, as Argo CD's own.
+    fn create_kept(&self, name: &str) {
+        let mut app = self.app(name);
+        app["metadata"]["finalizers"] = json!(["example.com/wait"]);
+        self.from.cluster.create(&app);
+    }
+
     fn delete(&self, name: &str) {
         self.from.cluster.delete(&self.from.of(name));
     }
@@ -94,6 +101,9 @@ pub(crate) fn life(setup: &Setup<'_>) {
     begins(&on.scene, &way, setup.mode);
     sync_terminate_and_refresh(&on.scene, "web");
     goes_on(&mut on, &mut agent, &way);
+    if setup.mode == "managed" {
+        misses_no_word(&mut on, &mut agent, &way);
+    }
     ends(&on.scene, &way, setup.mode);
 }
 
@@ -156,6 +166,54 @@ fn goes_on(on: &mut GoScene, agent: &mut Process, way: &Way) {
     way.arrives(&on.scene, "web", "without an agent");
     way.leaves(&on.scene, "third");
     is_shown(&on.scene, "Degraded");
+}
+
+/// Nor is what the checksum of a spec does not show: a label, an end that waits for a finalizer, and
+/// what came and was to go meanwhile.
+fn misses_no_word(on: &mut GoScene, agent: &mut Process, way: &Way) {
+    let kept = ["cut", "no-hub", "no-agent"].map(|when| format!("kept-{when}"));
+    for name in &kept {
+        way.create_kept(name);
+    }
+    for name in &kept {
+        way.arrives(&on.scene, name, "guestbook");
+    }
+    // The hub writes down what was acked once a second.
+    on.line.cut();
+    unseen(way, &kept[0], "cut");
+    on.line.heal();
+    seen(&on.scene, way, &kept[0], "cut");
+    on.scene.stage.kill_hub();
+    unseen(way, &kept[1], "no-hub");
+    on.scene.stage.start_hub();
+    seen(&on.scene, way, &kept[1], "no-hub");
+    agent.kill();
+    unseen(way, &kept[2], "no-agent");
+    agent.start();
+    seen(&on.scene, way, &kept[2], "no-agent");
+}
+
+fn unseen(way: &Way, kept: &str, when: &str) {
+    let label = json!({"metadata": {"labels": {"when": when}}});
+    way.from.cluster.patch(&way.from.of("web"), &label);
+    way.delete(kept);
+    let brief = format!("brief-{when}");
+    way.create_kept(&brief);
+    way.delete(&brief);
+}
+
+fn seen(scene: &Scene<()>, way: &Way, kept: &str, when: &str) {
+    let labelled = |o: &Value| o["metadata"]["labels"]["when"] == when;
+    scene.site_shows(&scene.here("web"), "labelled", labelled);
+    let going = |o: &Value| !o["metadata"]["deletionTimestamp"].is_null();
+    scene.site_shows(&way.to.of(kept), "being deleted", going);
+    assert!(way.from.cluster.get(&way.from.of(kept)).is_some(), "it waits for the other end");
+    scene.site.patch(&way.to.of(kept), &json!({"metadata": {"finalizers": null}}));
+    way.leaves(scene, kept);
+    scene.plane_shows(&way.from.of(kept), "gone", Value::is_null);
+    let brief = format!("brief-{when}");
+    scene.plane_shows(&way.from.of(&brief), "gone", Value::is_null);
+    assert!(way.to.cluster.get(&way.to.of(&brief)).is_none(), "{brief} was made");
 }
 
 /// What is deleted goes; with a finalizer it waits for the agent's cluster.

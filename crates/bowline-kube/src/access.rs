@@ -1,12 +1,12 @@
 //! Where the cluster is and who we are there: kubeconfig or the pod that we run in.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 
 use crate::Error;
+use crate::dial::{self, Proxies, Way};
 use crate::refusal::chain;
 
 /// Where credentials come from.
@@ -59,6 +59,7 @@ pub(crate) struct Surroundings {
     pub(crate) service: Option<(String, String)>,
     /// The folder with the service account's token, authority and namespace.
     pub(crate) mount: PathBuf,
+    pub(crate) proxies: Proxies,
 }
 
 impl Surroundings {
@@ -69,6 +70,7 @@ impl Surroundings {
             kubeconfig: set("KUBECONFIG").is_some() || home.is_some_and(|f| f.exists()),
             service: set("KUBERNETES_SERVICE_HOST").zip(set("KUBERNETES_SERVICE_PORT")),
             mount: "/var/run/secrets/kubernetes.io/serviceaccount".into(),
+            proxies: Proxies::of_this_process(),
         }
     }
 }
@@ -81,16 +83,12 @@ pub(crate) struct Opened {
 
 /// Reads credentials and makes a client of them. Sends nothing, but may run a credential plugin.
 pub(crate) async fn open(access: &Access, around: &Surroundings) -> Result<Opened, Error> {
-    let mut config = config(access, around).await?;
-    // Tries and their pauses are ours: one layer of them is enough.
-    config.default_retry = false;
-    config.connect_timeout = Some(Duration::from_secs(10));
+    let (mut config, way) = config(access, around).await?;
     trim_token(&mut config)?;
     let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
     // A credential plugin is run, and waited for, in there.
-    let made = tokio::task::spawn_blocking(move || kube::Client::try_from(config)).await;
-    let made = made.map_err(|e| Error::Credentials(e.to_string()))?;
-    let client = made.map_err(|e| Error::Credentials(chain(&e)))?;
+    let made = tokio::task::spawn_blocking(move || dial::client(config, &way)).await;
+    let client = made.map_err(|e| Error::Credentials(e.to_string()))??;
     Ok(Opened { client, server })
 }
 
@@ -109,27 +107,46 @@ fn trim_token(config: &mut kube::Config) -> Result<(), Error> {
     Ok(())
 }
 
-async fn config(access: &Access, around: &Surroundings) -> Result<kube::Config, Error> {
+async fn config(access: &Access, around: &Surroundings) -> Result<(kube::Config, Way), Error> {
+    let from_file = |path, context| from_file(path, context, around);
     match access {
         Access::Kubeconfig { path, context } => from_file(path.clone(), context.clone()).await,
-        Access::InCluster => in_cluster(around).await,
         Access::Infer if around.kubeconfig => from_file(None, None).await,
-        Access::Infer if around.service.is_some() => in_cluster(around).await,
-        Access::Infer => Err(Error::Credentials(
+        Access::Infer if around.service.is_none() => Err(Error::Credentials(
             "there is no kubeconfig, and this is no pod; set KUBECONFIG or name a file".into(),
         )),
+        // The API server of one's own cluster is never behind a proxy.
+        Access::InCluster | Access::Infer => Ok((in_cluster(around).await?, Way::Straight)),
     }
 }
 
-async fn from_file(path: Option<PathBuf>, context: Option<String>) -> Result<kube::Config, Error> {
+async fn from_file(
+    path: Option<PathBuf>,
+    context: Option<String>,
+    around: &Surroundings,
+) -> Result<(kube::Config, Way), Error> {
     let named = path.as_ref().map_or_else(|| "kubeconfig".into(), |p| p.display().to_string());
     let failed = |e| Error::Credentials(format!("{named}: {}", chain(&e)));
     let file = match path {
         Some(path) => Kubeconfig::read_from(path),
         None => Kubeconfig::read(),
     };
+    let file = file.map_err(failed)?;
+    let way = match proxy_url(&file, context.as_deref()) {
+        Some(url) => Way::Named(url),
+        None => Way::Around(around.proxies.clone()),
+    };
     let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
-    kube::Config::from_custom_kubeconfig(file.map_err(failed)?, &options).await.map_err(failed)
+    let config = kube::Config::from_custom_kubeconfig(file, &options).await.map_err(failed)?;
+    Ok((config, way))
+}
+
+/// The proxy that a kubeconfig names for the cluster of a context.
+fn proxy_url(file: &Kubeconfig, context: Option<&str>) -> Option<String> {
+    let context = context.or(file.current_context.as_deref())?;
+    let context = file.contexts.iter().find(|c| c.name == context)?.context.as_ref()?;
+    let cluster = file.clusters.iter().find(|c| c.name == context.cluster)?.cluster.as_ref()?;
+    cluster.proxy_url.clone().filter(|url| !url.is_empty())
 }
 
 /// A pod's credentials, put as the kubeconfig that says the same.

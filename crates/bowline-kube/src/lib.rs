@@ -12,6 +12,7 @@ mod brake;
 mod call;
 mod cluster;
 mod departed;
+mod dial;
 mod door;
 mod error;
 mod kind;

@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use crate::access::Surroundings;
+use crate::dial::Proxies;
 use crate::pace::Pace;
 use crate::{Access, Cluster, Heard, Kind, Options, Watch};
 
@@ -237,7 +238,8 @@ impl Stream {
 
 /// A process with nothing around it.
 pub(crate) fn nowhere() -> Surroundings {
-    Surroundings { kubeconfig: false, service: None, mount: "/nowhere".into() }
+    let mount = "/nowhere".into();
+    Surroundings { kubeconfig: false, service: None, mount, proxies: Proxies::default() }
 }
 
 /// Short pauses; limits that a test does not reach.

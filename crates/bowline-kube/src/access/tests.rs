@@ -198,6 +198,8 @@ fn pod(fake: &Fake, pki: &Pki) -> Surroundings {
         kubeconfig: false,
         service: Some(("127.0.0.1".into(), fake.port.to_string())),
         mount: fake.folder.path().to_owned(),
+        // A proxy for the rest of the world is none for one's own cluster.
+        proxies: Proxies { https: "http://127.0.0.1:1".into(), none: String::new() },
     }
 }
 

@@ -45,6 +45,15 @@ const WRAPPED: &[(&str, &[&str])] = &[
 /// What the pure layer must not bring in.
 const IMPURE: &[&str] = &["tokio", "mio", "rusqlite", "tonic", "hyper", "rand", "tracing"];
 
+/// What the `clippy.toml` of a crate of layer 0 or 1 forbids.
+const FORBIDDEN: &[(&str, &[&str])] = &[
+    (
+        "disallowed-methods",
+        &["std::time::Instant::now", "std::time::SystemTime::now", "std::thread::spawn"],
+    ),
+    ("disallowed-types", &["std::collections::HashMap", "std::collections::HashSet"]),
+];
+
 const LICENCES: &[&str] = &[
     "MIT",
     "Apache-2.0",
@@ -182,6 +191,24 @@ fn the_pure_layer_brings_in_nothing_impure() {
 }
 
 #[test]
+fn the_pure_layer_forbids_clocks_and_hash_maps() {
+    for (pure, _) in LAYERS.iter().filter(|l| l.1 <= 1) {
+        let path = root().join("crates").join(pure).join("clippy.toml");
+        let rules = std::fs::read_to_string(path).unwrap_or_default();
+        for (list, names) in FORBIDDEN {
+            let listed = rules.split_once(&format!("{list} = [\n"));
+            let listed = listed.and_then(|(_, rest)| rest.split_once("\n]")).map(|l| l.0);
+            let listed = listed.unwrap_or_else(|| panic!("{pure}: clippy.toml has no {list}"));
+            for name in *names {
+                let ban = format!("{{ path = {name:?}, ");
+                let ban = listed.lines().any(|l| l.trim_start().starts_with(&ban));
+                assert!(ban, "{pure}: clippy.toml does not forbid {name}");
+            }
+        }
+    }
+}
+
+#[test]
 fn every_licence_is_one_we_accept() {
     let metadata = metadata();
     let mut refused = vec![];
@@ -248,7 +275,7 @@ fn nothing_names_this_machine_or_a_registry() {
         ["static.crates", ".io"],
         ["proxy.golang", ".org"],
         ["pypi", ".org"],
-        ["/work", "/main"],
+        ["/work", "/"],
     ];
     for file in String::from_utf8_lossy(&out.stdout).lines().filter(|f| !f.ends_with(".lock")) {
         let Ok(source) = std::fs::read_to_string(root().join(file)) else { continue };

@@ -18,6 +18,8 @@ pub struct Oracle {
     before: BTreeMap<(ShelfId, Term), Vec<(Term, Rev)>>,
     /// Commits that say again, on another branch, what was said before.
     rewritten: BTreeSet<(ShelfId, (Term, Rev))>,
+    /// Commits of shelves that were removed, on disk too: no history needs to have them.
+    removed: BTreeSet<(ShelfId, (Term, Rev))>,
     /// Local writes that were promised, by shelf.
     writes: BTreeMap<Tag, ShelfId>,
     /// How many copies were checked.
@@ -61,8 +63,12 @@ impl Oracle {
 
     /// Enters what reaches a disk.
     pub(crate) fn persisted(&mut self, batch: &Batch) {
-        for write in batch.writes.iter().filter(|w| w.slot == Slot::Own && w.start != Start::Remove)
-        {
+        for write in batch.writes.iter().filter(|w| w.slot == Slot::Own) {
+            if write.start == Start::Remove {
+                let gone = self.log.get(&write.shelf).into_iter().flat_map(|log| log.keys());
+                self.removed.extend(gone.map(|at| (write.shelf.clone(), *at)));
+                continue;
+            }
             let lineage = &self.remember(&write.shelf, &write.meta.head.lineage);
             let log = self.log.entry(write.shelf.clone()).or_default();
             // Several commits may be in one write: each record is of the commit of its rev.
@@ -202,10 +208,13 @@ impl Oracle {
         assert!(seen.values().all(|n| *n == 1), "a proposal took effect twice: {seen:?}");
     }
 
-    /// Every commit that was on a disk of an owner that never lost one is in its history.
+    /// Every commit that was on a disk of an owner that never lost one is in its history, unless the
+    /// shelf was removed since.
     pub fn lost_nothing(&self, shelf: &ShelfId, lineage: &Lineage) {
         let lineage = self.whole(shelf, lineage);
-        for (term, rev) in self.log.get(shelf).into_iter().flat_map(|l| l.keys()) {
+        let kept = |at: &&(Term, Rev)| !self.removed.contains(&(shelf.clone(), **at));
+        let commits = self.log.get(shelf).into_iter().flat_map(|l| l.keys());
+        for (term, rev) in commits.filter(kept) {
             let at = Cursor { term: *term, rev: *rev };
             assert!(lineage.has(at), "{shelf} has lost its commit {at:?}");
         }
@@ -263,4 +272,36 @@ fn newest(log: &Commits, lineage: &Lineage, at: Cursor) -> BTreeMap<Key, Newest>
 
 fn live(copy: &Copy) -> BTreeMap<Key, Body> {
     copy.map.live().filter_map(|r| Some((r.key.clone(), r.body.clone()?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use bowline_sync::{Event, Recovery};
+    use bowline_types::Lineage;
+
+    use crate::{World, node, shelf};
+
+    #[test]
+    fn what_is_made_anew_is_held_to_what_it_had_since_and_to_nothing_older() {
+        let s = shelf(0, "kv");
+        let mut w = World::new(1, &[(s.clone(), Recovery::Ask)]);
+        let lineage = |w: &World| w.at(&node(0)).own()[&s].durable.head.lineage.clone();
+        w.put(&s, "a", "1");
+        let process = w.face(&s.owner).expect("it runs");
+        w.prompt_disks = false;
+        w.feed(process, Event::Remove(s.clone()));
+        w.make(&s);
+        let lost = |w: &World, lineage: &Lineage| {
+            catch_unwind(AssertUnwindSafe(|| w.oracle.lost_nothing(&s, lineage))).is_err()
+        };
+        assert!(lost(&w, &lineage(&w)), "the removal is not on disk: a crash must find the shelf");
+        while w.persist(process) {}
+        assert!(!lost(&w, &lineage(&w)));
+        w.prompt_disks = true;
+        w.put(&s, "b", "1");
+        assert!(!lost(&w, &lineage(&w)));
+        assert!(lost(&w, &Lineage::default()), "what was written since");
+    }
 }

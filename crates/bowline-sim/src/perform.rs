@@ -105,7 +105,7 @@ pub fn perform(w: &mut World, op: &Op) {
             let id = node((*n).into());
             if processes(w, &id).len() == 1 {
                 let disk = w.face(&id).and_then(|p| w.disks.get(&p)).cloned().unwrap_or_default();
-                w.oracle_forgets(&id);
+                w.oracle_forgets_all(&id);
                 w.open(&id, disk);
                 configure(w, &id);
             }
@@ -205,7 +205,7 @@ fn restart(w: &mut World, id: &NodeId, disk: Disk) {
         n.map(|n| old[n].clone()).unwrap_or_default()
     };
     if matches!(disk, Disk::Lost | Disk::Older(_) | Disk::OlderOwn(_)) {
-        w.oracle_forgets(id);
+        w.oracle_forgets_all(id);
     }
     let disk = match disk {
         Disk::Kept | Disk::Torn(_) => kept,
@@ -245,8 +245,10 @@ fn mix(kept: &Image, older: &Image, choose: impl Fn(usize, Slot) -> bool) -> Ima
 
 fn remove(w: &mut World, shelf: &ShelfId) {
     let Some(process) = w.face(&shelf.owner) else { return };
-    // What it held is gone, and nobody is to find it again.
-    w.oracle_forgets(&shelf.owner);
+    if w.shelves.get(shelf) == Some(&Recovery::Adopt) {
+        // Peers give back what they have of it, and what was written since is said again on top.
+        w.oracle_forgets(shelf);
+    }
     w.feed(process, Event::Remove(shelf.clone()));
 }
 
@@ -280,7 +282,10 @@ fn decide(w: &mut World, adopt: bool) {
         if stopped.is_none_or(|s| s == Status::Open) {
             continue;
         }
-        w.oracle_forgets(&s.owner);
+        if adopt {
+            // What the owner wrote since the fork is said again, on the branch of another.
+            w.oracle_forgets(&s);
+        }
         let event = if adopt { Event::Adopt(s) } else { Event::Discard(s) };
         w.feed(process, event);
     }
@@ -348,7 +353,7 @@ fn converged(w: &World) {
             }
         }
         for (s, own) in n.own() {
-            if !w.has_forgotten(&s.owner) {
+            if !w.has_forgotten(s) {
                 w.oracle.lost_nothing(s, &own.durable.head.lineage);
             }
         }

@@ -85,8 +85,8 @@ pub struct World {
     pub trace: Option<Box<dyn FnMut(String)>>,
     /// Answers of deciders that are not handled yet.
     decided: Vec<(Process, Event)>,
-    /// Nodes that lost, rolled back or left something they had on disk.
-    forgetful: BTreeSet<NodeId>,
+    /// Shelves whose owner lost, rolled back or left something of them that was on disk.
+    forgetful: BTreeSet<ShelfId>,
     next: u64,
 }
 
@@ -181,14 +181,19 @@ impl World {
         self.next
     }
 
-    /// From now on this node is not expected to have all that it ever had on disk.
-    pub fn oracle_forgets(&mut self, id: &NodeId) {
-        self.forgetful.insert(id.clone());
+    /// From now on this shelf is not expected to have all that it ever had on disk.
+    pub fn oracle_forgets(&mut self, shelf: &ShelfId) {
+        self.forgetful.insert(shelf.clone());
     }
 
-    /// Whether the node lost, rolled back or left something.
-    pub fn has_forgotten(&self, id: &NodeId) -> bool {
-        self.forgetful.contains(id)
+    /// The same of all shelves of a node, as when its disk is another.
+    pub fn oracle_forgets_all(&mut self, id: &NodeId) {
+        self.forgetful.extend(self.shelves.keys().filter(|s| s.owner == *id).cloned());
+    }
+
+    /// Whether something of this shelf was lost, rolled back or left.
+    pub fn has_forgotten(&self, shelf: &ShelfId) -> bool {
+        self.forgetful.contains(shelf)
     }
 
     /// Both clocks.

@@ -173,7 +173,8 @@ impl Hub {
             background.spawn(plane::run(state.clone(), plane));
         }
         let (handle, views) = (state.handle.clone(), state.views.clone());
-        background.spawn(audit::retain(handle, views, options.audit_age, options.audit_entries));
+        let keeps = audit::Keeps { age: options.audit_age, entries: options.audit_entries };
+        background.spawn(audit::retain(handle, views, keeps));
         let mut hub = Self {
             addresses: Addresses {
                 agents,

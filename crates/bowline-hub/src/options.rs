@@ -40,7 +40,7 @@ pub struct HubOptions {
     pub outside: Option<Outside>,
     /// How long audit entries are kept.
     pub audit_age: Duration,
-    /// How many audit entries are kept at most.
+    /// How many audit entries are kept at most, whatever their age: they are in memory.
     pub audit_entries: usize,
     /// Bounds on what agents may do.
     pub limits: Limits,

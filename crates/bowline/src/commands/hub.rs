@@ -152,6 +152,7 @@ pub(super) async fn start(
     options.dialect = dialect.map_err(role::wrong)?;
     options.keepalive = settings.keepalive.options();
     options.audit_age = settings.audit.retention.0;
+    options.audit_entries = settings.audit.entries;
     options.limits.message = size(settings.limits.message);
     options.flow.window = size(settings.limits.in_flight_per_link);
     options.flow.total = size(settings.limits.in_flight);

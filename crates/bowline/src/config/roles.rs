@@ -187,11 +187,13 @@ impl Default for Limits {
 pub struct Audit {
     /// For how long.
     pub retention: Span,
+    /// How many at most, whatever their age.
+    pub entries: usize,
 }
 
 impl Default for Audit {
     fn default() -> Self {
-        Self { retention: Span(Duration::from_secs(90 * 86_400)) }
+        Self { retention: Span(Duration::from_secs(90 * 86_400)), entries: 250_000 }
     }
 }
 
@@ -309,6 +311,7 @@ impl Role for Hub {
         self.keepalive.check()?;
         sound::names(&self.san)?;
         sound::limits(self.limits)?;
+        sound::entries(self.audit.entries)?;
         self.telemetry.check()?;
         self.control_plane.check()?;
         self.control_plane.options()?;

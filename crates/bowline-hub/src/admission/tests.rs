@@ -110,6 +110,26 @@ async fn a_reload_takes_other_keys_for_session_tokens() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_key_of_session_tokens_is_replaced_by_age_and_the_old_one_counts_for_a_while() {
+    let stage = Stage::new().await;
+    let pki = &stage.desk.0.pki;
+    let (day, hour) = (Duration::from_secs(86_400), Duration::from_secs(3600));
+    let later = |by: Duration| Wall(clock::now().0 + u64::try_from(by.as_millis()).unwrap());
+    let token = || stage.desk.authenticated(&stage.peer, &AuthRequest::default()).unwrap();
+    let (age, key) = (30 * day, stage.signer().key_id().to_owned());
+    let first = token().access_token;
+    assert_eq!(pki.tend_token_key(age, later(29 * day)).unwrap(), None);
+    assert!(pki.tend_token_key(age, later(31 * day)).unwrap().is_some());
+    assert_ne!(stage.signer().key_id(), key, "and it is on disk");
+    let second = token().access_token;
+    assert_eq!(stage.subscribe(Some(first.clone())), Ok(a1()), "by the key before");
+    assert_eq!(pki.tend_token_key(age, later(hour / 2)).unwrap(), None);
+    assert!(pki.tend_token_key(age, later(2 * hour)).unwrap().is_some());
+    assert_eq!(stage.subscribe(Some(first)), Err("BL-0307".into()), "that is forgotten");
+    assert_eq!(stage.subscribe(Some(second)), Ok(a1()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_of_nobody_in_the_roster_is_refused() {
     let stage = Stage::new().await;
     let stranger = NodeId::new("stranger").unwrap();

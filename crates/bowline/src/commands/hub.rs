@@ -144,6 +144,8 @@ pub(super) async fn start(
     };
     options.agents = port("listen", settings.listen)?;
     options.api = port("api", settings.api)?;
+    options.api_certificate = settings.api_tls.files();
+    options.token_key_age = settings.session_tokens.key_age.0;
     options.metrics = settings.metrics.address();
     options.health = settings.health.address();
     options.sans.splice(0..0, settings.san.iter().cloned());

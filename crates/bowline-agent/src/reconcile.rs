@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use bowline_drive::Handle;
 use bowline_resources::{Absence, ObjectKey, Owner};
 use bowline_sync::Node;
+use bowline_wire::trace;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::applier::Applier;
+use crate::applier::{Applier, Task};
 use crate::plan::{self, Plan, Standing};
 use crate::principal::Lacking;
 use crate::shelves::Shelves;
@@ -184,9 +185,16 @@ impl Reconciler {
         if plan.tasks.is_empty() {
             return BTreeMap::new();
         }
+        let keys = plan.tasks.iter().map(|task| task.key().record_key());
+        let traces = self.handle.behind(keys.collect()).await;
+        let lines = |task: &Task| trace::lines(traces.get(&task.key().record_key()));
+        for task in &plan.tasks {
+            lines(task).in_scope(|| debug!(key = %task.key(), "applying"));
+        }
         let results = self.applier.perform(&plan.tasks).await;
         let failed = plan.tasks.iter().zip(results).filter_map(|(task, result)| {
             let why = result.err()?;
+            let _traced = lines(task).entered();
             warn!(key = %task.key(), why, "an object could not be brought to what is wanted");
             Some((task.key().clone(), why))
         });

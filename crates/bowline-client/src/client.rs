@@ -7,6 +7,7 @@ mod operator;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bowline_identity::{ClientTls, Versions};
 use bytes::Bytes;
 use http::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH,
@@ -309,11 +310,17 @@ fn tls(ca: &[u8]) -> Result<rustls::ClientConfig, Error> {
     if !ca.is_empty() && roots.is_empty() {
         return Err(Error::Authority("there is no certificate in it".into()));
     }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("the provider has the default protocol versions");
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
+    if roots.is_empty() {
+        // Nobody is trusted: without an authority only loopback is spoken with, and without TLS.
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("the provider has the default protocol versions");
+        return Ok(config.with_root_certificates(roots).with_no_client_auth());
+    }
+    let tls = ClientTls::anchored(roots, Versions::Tls12And13);
+    let tls = tls.map_err(|e| Error::Authority(e.to_string()))?;
+    Ok(Arc::unwrap_or_clone(tls.config_for(&[])))
 }
 
 #[cfg(test)]

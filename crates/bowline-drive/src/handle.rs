@@ -1,5 +1,6 @@
 //! How the rest of a process talks to its node.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -7,8 +8,8 @@ use std::time::Duration;
 
 use bowline_store::{BackupOptions, Manifest};
 use bowline_sync::{Event, Node, Plan, Report, WriteError};
-use bowline_types::{Cursor, Guard, Interest, Item, NodeId, Record, ShelfId, Verdict};
-use bowline_wire::trace;
+use bowline_types::{Cursor, Guard, Interest, Item, Key, NodeId, Record, ShelfId, Verdict};
+use bowline_wire::{TraceContext, trace};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
@@ -176,6 +177,18 @@ impl Handle {
             })
         })
         .await
+    }
+
+    /// Whose work it is what came under these keys a short while ago; nothing unless telemetry runs.
+    pub async fn behind(&self, keys: Vec<Key>) -> BTreeMap<Key, TraceContext> {
+        if !trace::is_on() {
+            return BTreeMap::new();
+        }
+        let (reply, answer) = oneshot::channel();
+        match self.send(Message::Behind(keys, reply)) {
+            Ok(()) => answer.await.unwrap_or_default(),
+            Err(_) => BTreeMap::new(),
+        }
     }
 
     /// How shelves and links stand.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use bowline_store::{BackupOptions, Loaded, Manifest, Outcome, Store, Writer};
 use bowline_sync::{Action, Event, Frame, Gate, Limits, Node, Sealer, Tag, WriteError};
 use bowline_types::{
-    Change, Cursor, Guard, Item, LinkId, Mono, NodeId, Now, Proposal, ProposalId, Record, ShelfId,
-    Slot, Term, Verdict, Wall,
+    Change, Cursor, Guard, Item, Key, LinkId, Mono, NodeId, Now, Proposal, ProposalId, Record,
+    ShelfId, Slot, Term, Verdict, Wall,
 };
 use bowline_wire::{LinkHandle, Outbound, TraceContext};
 use bytes::Bytes;
@@ -94,6 +94,8 @@ pub(crate) enum Message {
         reply: oneshot::Sender<Verdict>,
     },
     Read(Reading),
+    /// Whose work it is what came under these keys.
+    Behind(Vec<Key>, oneshot::Sender<BTreeMap<Key, TraceContext>>),
     Backup {
         to: PathBuf,
         options: BackupOptions,
@@ -388,6 +390,9 @@ impl Runner {
                 // What came before is seen by what comes after.
                 self.turn(std::mem::take(events));
                 read(&self.node);
+            }
+            Message::Behind(keys, reply) => {
+                let _nobody_waits = reply.send(self.traces.behind(keys));
             }
             Message::Backup { to, options, reply } => {
                 self.turn(std::mem::take(events));

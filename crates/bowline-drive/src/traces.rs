@@ -146,6 +146,13 @@ impl Traces {
         came.filter(|(_, (_, at))| at.elapsed().is_ok_and(|age| age < ANSWER))
     }
 
+    /// Whose work it is to bring about what came under these keys a short while ago.
+    pub(crate) fn behind(&self, keys: Vec<Key>) -> BTreeMap<Key, TraceContext> {
+        let fresh = |at: &SystemTime| at.elapsed().is_ok_and(|age| age < ANSWER);
+        let of = |key: &Key| self.came.get(key).filter(|(_, at)| fresh(at)).map(|(c, _)| c.clone());
+        keys.into_iter().filter_map(|key| of(&key).map(|context| (key, context))).collect()
+    }
+
     fn begin(&mut self, tag: Tag, shelf: &ShelfId, span: Option<Span>) {
         if let Some(mut span) = span {
             span.set("shelf", shelf);

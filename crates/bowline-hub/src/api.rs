@@ -28,6 +28,7 @@ use crate::state::State;
 pub(crate) use agents::lags;
 use bowline_client::api::Outcome;
 use openapi::Doc;
+use tracing::Instrument as _;
 
 /// Routes and what they are for.
 #[derive(Default)]
@@ -130,8 +131,9 @@ async fn change<T: Send + 'static>(
             }
         }
     };
-    // A task of its own, and still part of the request's trace.
-    let task = tokio::spawn(bowline_wire::trace::within(bowline_wire::trace::current(), task));
+    // A task of its own, and still part of the request's trace; its lines in the log too.
+    let task = bowline_wire::trace::within(bowline_wire::trace::current(), task);
+    let task = tokio::spawn(task.in_current_span());
     task.await.unwrap_or_else(|_| Err(Code::Internal.because("the work broke off")))
 }
 

@@ -154,29 +154,72 @@ async fn write_batches(handle: Handle, mut inbox: mpsc::Receiver<(Item, oneshot:
     }
 }
 
+/// How much the audit keeps: whichever is reached first counts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keeps {
+    pub(crate) age: Duration,
+    pub(crate) entries: usize,
+}
+
 /// Removes entries that are too old or too many, now and then.
-pub(crate) async fn retain(
-    handle: Handle,
-    views: std::sync::Arc<Views>,
-    age: Duration,
-    entries: usize,
-) {
+pub(crate) async fn retain(handle: Handle, views: std::sync::Arc<Views>, keeps: Keeps) {
     let mut tick = tokio::time::interval(Duration::from_secs(5));
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let age = u64::try_from(keeps.age.as_millis()).unwrap_or(u64::MAX);
+    let mut shortage = Shortage::default();
     loop {
         tick.tick().await;
-        let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
         let oldest = stamp(Wall(clock::now().0.saturating_sub(age)));
+        let mut young = false;
         loop {
-            let keys = views.audit.outdated(entries, &oldest, BATCH);
-            if keys.is_empty() {
-                break;
-            }
+            let keys = views.audit.outdated(keeps.entries, &oldest, BATCH);
+            // They are in order, so the last one is the youngest.
+            let Some(last) = keys.last() else { break };
+            young |= last.as_str() >= oldest.as_str();
             let items = keys.into_iter().map(Item::remove).collect();
             if let Err(error) = handle.write(&shelves::audit(), vec![], items).await {
                 tracing::warn!(%error, "old audit entries could not be removed");
                 break;
             }
         }
+        if shortage.is_news(young, views.audit.len() < keeps.entries) {
+            let (entries, retention) = (keeps.entries, keeps.age);
+            tracing::warn!(
+                entries,
+                ?retention,
+                "audit entries are removed before their time: there are more than audit.entries"
+            );
+        }
+    }
+}
+
+/// Whether the number of entries ends them before their age does: told once, until it is over.
+#[derive(Debug, Default)]
+struct Shortage(bool);
+
+impl Shortage {
+    /// What a round found: entries went that were young, there is room for more. Whether to tell it.
+    fn is_news(&mut self, young: bool, room: bool) -> bool {
+        let news = young && !self.0;
+        // Full, and nothing new came: that is no end of it.
+        self.0 = young || (self.0 && !room);
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Shortage;
+
+    #[test]
+    fn a_shortage_is_told_once_until_it_is_over() {
+        let mut shortage = Shortage::default();
+        assert!(!shortage.is_news(false, true));
+        assert!(shortage.is_news(true, false));
+        assert!(!shortage.is_news(true, false), "told already");
+        assert!(!shortage.is_news(false, false), "a quiet moment");
+        assert!(!shortage.is_news(true, false), "still the same one");
+        assert!(!shortage.is_news(false, true), "age keeps it small again");
+        assert!(shortage.is_news(true, false), "another one");
     }
 }

@@ -37,7 +37,7 @@ use crate::plane::Plane;
 use crate::problem::Code;
 use crate::state::State;
 use crate::views::{Folder, Views, Work};
-use crate::{api, clear, clock, dialect, plane, settle, shelves};
+use crate::{api, clear, clock, dialect, plane, settle, shelves, upkeep};
 
 /// How long requests and links may take to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -81,6 +81,7 @@ impl Hub {
         let pki = options.data.join("pki");
         let pki =
             Pki::open(pki, options.ca.as_deref(), &options.sans, options.dialect.is_some(), now)?;
+        let pki = pki.showing(options.api_certificate)?;
         if let Some(outside) = &options.outside {
             pki.set_outside(outside)?;
         }
@@ -166,14 +167,16 @@ impl Hub {
             background.spawn(accept(state.clone(), server));
         }
         background.spawn(settle::run(state.clone(), todo));
-        background.spawn(settle::upkeep(state.clone()));
+        background.spawn(upkeep::upkeep(state.clone(), options.token_key_age));
+        background.spawn(upkeep::follow_certificate(state.clone()));
         background.spawn(contacts::keep(state.clone()));
         background.spawn(dialect::follow(state.clone()));
         if let Some(plane) = state.plane.clone() {
             background.spawn(plane::run(state.clone(), plane));
         }
         let (handle, views) = (state.handle.clone(), state.views.clone());
-        background.spawn(audit::retain(handle, views, options.audit_age, options.audit_entries));
+        let keeps = audit::Keeps { age: options.audit_age, entries: options.audit_entries };
+        background.spawn(audit::retain(handle, views, keeps));
         let mut hub = Self {
             addresses: Addresses {
                 agents,

@@ -26,6 +26,7 @@ mod problem;
 mod settle;
 mod shelves;
 mod state;
+mod upkeep;
 mod views;
 
 pub use api::openapi;

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bowline_identity::CertFiles;
 use bowline_wire::{Keepalive, Limits};
 
 use crate::dialect::{DialectError, DialectOptions};
@@ -36,11 +37,16 @@ pub struct HubOptions {
     pub plane: Option<PlaneOptions>,
     /// How agents of argocd-agent are let in; none: not at all.
     pub dialect: Option<DialectOptions>,
+    /// The certificate and key that people and programs are shown at the API, maintained by others;
+    /// our own command line is shown the hub's own as ever. None: all are shown that.
+    pub api_certificate: Option<CertFiles>,
+    /// How old the key of session tokens becomes.
+    pub token_key_age: Duration,
     /// What such agents see, and may show, on the port with TLS; none: as ours do.
     pub outside: Option<Outside>,
     /// How long audit entries are kept.
     pub audit_age: Duration,
-    /// How many audit entries are kept at most.
+    /// How many audit entries are kept at most, whatever their age: they are in memory.
     pub audit_entries: usize,
     /// Bounds on what agents may do.
     pub limits: Limits,
@@ -79,6 +85,8 @@ impl HubOptions {
             new_admin: false,
             plane: None,
             dialect: None,
+            api_certificate: None,
+            token_key_age: Duration::from_secs(30 * 86_400),
             outside: None,
             audit_age: Duration::from_secs(90 * 86_400),
             audit_entries: 250_000,
@@ -140,6 +148,9 @@ pub enum Error {
     /// The agents' port cannot be used.
     #[error("listening for agents")]
     Agents(#[from] bowline_wire::Error),
+    /// The certificate that the API is to show cannot be used.
+    #[error("using the certificate that others maintain for the API")]
+    ApiCertificate(#[source] bowline_identity::reload::Error),
     /// Another port cannot be used.
     #[error("listening on {addr}")]
     Listen {

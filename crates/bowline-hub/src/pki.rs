@@ -1,5 +1,7 @@
 //! The hub's certificates in use: what both ports show, whom they trust, and how that changes.
 
+mod tend;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,7 +10,7 @@ use bowline_identity::ca::{NODE_LIFE, SERVER_LIFE, request_key};
 use bowline_identity::cert::{common_name, host_names};
 use bowline_identity::session::SESSION_LIFE;
 use bowline_identity::{
-    Ca, CaSet, CertFiles, ClientAuth, Fingerprint, HeadSigner, HubDir, PeerCert, Phase,
+    Ca, CaSet, CertFiles, ClientAuth, Fingerprint, HeadSigner, HubDir, PairReload, PeerCert, Phase,
     Revocations, ServerReload, TokenError, TokenSigner, TrustBundle, Validity, Versions,
     peer_identity, pem,
 };
@@ -25,6 +27,8 @@ pub(crate) struct Pki {
     set: Mutex<CaSet>,
     agents: ServerReload,
     api: ServerReload,
+    /// What others maintain, and people are shown at the API.
+    shown: Option<PairReload>,
     signer: RwLock<TokenSigner>,
     sans: Vec<String>,
     /// Milliseconds of the last certificate: serial numbers of two revocations must not meet.
@@ -62,7 +66,8 @@ impl Pki {
         let api = port(ClientAuth::None, Versions::Tls12And13)?;
         let signer = RwLock::new(dir.token_signer()?);
         let (set, sans) = (Mutex::new(set), sans.to_vec());
-        Ok(Self { dir, set, agents, api, signer, sans, last: AtomicU64::new(0) })
+        let (shown, last) = (None, AtomicU64::new(0));
+        Ok(Self { dir, set, agents, api, shown, signer, sans, last })
     }
 
     /// Sets what agents that are not ours see and may show.
@@ -174,7 +179,12 @@ impl Pki {
             *set = read;
         }
         *self.signer.write() = self.dir.token_signer()?;
-        self.show(&set, now)
+        self.show(&set, now)?;
+        // Last: what others maintain must not keep the hub from its own.
+        match &self.shown {
+            Some(shown) => self.show_others(&shown.load().map_err(Error::ApiCertificate)?),
+            None => Ok(()),
+        }
     }
 
     fn show(&self, set: &CaSet, now: Wall) -> Result<(), Error> {

@@ -7,6 +7,7 @@ use std::os::unix::fs::{
 };
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 static TURN: AtomicU64 = AtomicU64::new(0);
 
@@ -102,6 +103,11 @@ pub fn make_dir(path: &Path) -> Result<(), Error> {
 pub fn mode(path: &Path) -> Result<u32, Error> {
     let meta = fs::metadata(path).map_err(Error::new("cannot read", path))?;
     Ok(meta.permissions().mode() & 0o777)
+}
+
+/// When a file was last written, by the clock of its file system.
+pub fn written(path: &Path) -> Result<SystemTime, Error> {
+    fs::metadata(path).and_then(|meta| meta.modified()).map_err(Error::new("cannot read", path))
 }
 
 fn parent(path: &Path) -> &Path {

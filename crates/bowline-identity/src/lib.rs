@@ -29,7 +29,7 @@ pub use fingerprint::{BadFingerprint, Fingerprint};
 pub use head::HeadSigner;
 pub use join::{JoinRecord, JoinToken};
 pub use key::NodeKey;
-pub use reload::{CertFiles, ClientReload, ServerReload};
+pub use reload::{CertFiles, ClientReload, PairReload, ServerReload};
 pub use session::{Claims, TokenError, TokenSigner};
 pub use tls::{ClientAuth, ClientTls, Pair, ServerTls, Versions, server_name};
 pub use trust::{Revocations, TrustBundle};

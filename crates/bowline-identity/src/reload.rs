@@ -57,16 +57,60 @@ impl CertFiles {
     }
 }
 
+/// How files looked when somebody last asked.
+#[derive(Debug, Default)]
+struct Seen(Mutex<Vec<Stamp>>);
+
+impl Seen {
+    /// Whether one of these files has changed since this was last asked.
+    fn changed(&self, paths: &[PathBuf]) -> bool {
+        let now: Vec<_> = paths.iter().map(|path| Stamp::of(path)).collect();
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = *seen != now;
+        *seen = now;
+        changed
+    }
+}
+
+/// A certificate and its key that others maintain.
+#[derive(Debug)]
+pub struct PairReload {
+    files: CertFiles,
+    seen: Seen,
+}
+
+impl PairReload {
+    /// Follows these files; nothing is read yet.
+    pub fn new(files: CertFiles) -> Self {
+        Self { files, seen: Seen::default() }
+    }
+
+    /// Reads the files now.
+    pub fn load(&self) -> Result<Pair, Error> {
+        // The stamps first: what changes while we read is then seen as a change next time.
+        self.seen.changed(&self.files.paths());
+        self.files.load()
+    }
+
+    /// Reads the files if one has changed since they were last read.
+    pub fn load_if_changed(&self) -> Result<Option<Pair>, Error> {
+        if !self.seen.changed(&self.files.paths()) {
+            return Ok(None);
+        }
+        self.load().map(Some)
+    }
+}
+
 #[derive(Debug)]
 struct Source {
     cert: CertFiles,
     trust: PathBuf,
-    seen: Mutex<Vec<Stamp>>,
+    seen: Seen,
 }
 
 impl Source {
     fn new(cert: CertFiles, trust: PathBuf) -> Self {
-        Self { cert, trust, seen: Mutex::default() }
+        Self { cert, trust, seen: Seen::default() }
     }
 
     fn load(&self) -> Result<(Pair, TrustBundle), Error> {
@@ -78,11 +122,7 @@ impl Source {
     /// Whether a file has changed since this was last asked.
     fn changed(&self) -> bool {
         let paths = self.cert.paths().into_iter().chain([self.trust.clone()]);
-        let now: Vec<_> = paths.map(|path| Stamp::of(&path)).collect();
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = *seen != now;
-        *seen = now;
-        changed
+        self.seen.changed(&paths.collect::<Vec<_>>())
     }
 }
 

@@ -183,6 +183,11 @@ impl TokenSigner {
         Ok(())
     }
 
+    /// Whether the key before the last rotation is still accepted.
+    pub fn has_previous(&self) -> bool {
+        self.previous.is_some()
+    }
+
     /// Stops accepting the previous key: at once, for one that has leaked.
     pub fn forget_previous(&mut self) {
         self.previous = None;

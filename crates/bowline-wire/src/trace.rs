@@ -1,6 +1,6 @@
 //! W3C trace context, as it travels in an event's attributes and in HTTP headers; and the spans of
-//! a trace. There are none unless [`crate::otlp::Telemetry`] runs: then, all of this costs a look at
-//! one flag.
+//! a trace. There are none unless [`crate::otlp::Telemetry`] runs: else, all of this costs a look at
+//! one flag and at one header.
 
 pub(crate) mod span;
 
@@ -8,6 +8,7 @@ use std::future::Future;
 
 use bowline_types::NodeId;
 use http::HeaderMap;
+use tracing::Instrument as _;
 
 pub use span::Span;
 
@@ -112,6 +113,12 @@ pub fn current() -> Option<TraceContext> {
     CURRENT.try_with(Clone::clone).ok()
 }
 
+/// Lines of the log that are written in this span bear the id of that trace.
+pub fn lines(of: Option<&TraceContext>) -> tracing::Span {
+    // As grave as can be, so that no level leaves it out.
+    of.map_or(tracing::Span::none(), |of| tracing::error_span!("work", trace = of.trace_id()))
+}
+
 /// Does some work as part of a trace, or as before if there is none.
 pub async fn within<T>(context: Option<TraceContext>, work: impl Future<Output = T>) -> T {
     match context {
@@ -121,23 +128,28 @@ pub async fn within<T>(context: Option<TraceContext>, work: impl Future<Output =
 }
 
 /// Answers a request under a span of its own: a child of what its headers say, else the first of a
-/// new trace where one is due. `about` says what the request is.
+/// new trace where one is due. `about` says what the request is. Lines of the log that the work writes
+/// bear the id of the trace, also where telemetry does not run.
 pub async fn serve<T>(
     node: &NodeId,
     headers: &HeaderMap,
     about: impl FnOnce() -> Vec<(&'static str, String)>,
     work: impl Future<Output = T>,
 ) -> T {
-    if !span::is_on() {
-        return work.await;
-    }
     let parent = TraceContext::of_headers(headers);
+    let lines = lines(parent.as_ref());
+    if !span::is_on() {
+        return work.instrument(lines).await;
+    }
     let Some(mut span) = Span::begin(node, "request", parent.as_ref()) else {
         // It is decided: what is done for this request is not looked at.
-        return CURRENT.scope(parent.unwrap_or_else(TraceContext::unwanted), work).await;
+        let context = parent.unwrap_or_else(TraceContext::unwanted);
+        return CURRENT.scope(context, work.instrument(lines)).await;
     };
     about().into_iter().for_each(|(key, value)| span.set(key, value));
-    let done = CURRENT.scope(span.context(), work).await;
+    let context = span.context();
+    let work = work.instrument(self::lines(Some(&context)));
+    let done = CURRENT.scope(context, work).await;
     span.end();
     done
 }

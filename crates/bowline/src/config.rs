@@ -8,6 +8,7 @@ mod control_plane;
 mod layers;
 mod roles;
 mod sound;
+mod tls;
 
 pub use clusters::{Adopt, Kubernetes, OnMismatch, OnRecreation, Reach};
 pub use control_plane::{

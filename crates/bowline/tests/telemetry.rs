@@ -19,8 +19,11 @@ struct Role {
 }
 
 impl Role {
-    fn start(command: &mut Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    fn start(command: &mut Command, log: &Path) -> Self {
+        let log = std::fs::File::create(log).unwrap();
+        let level = "info,bowline_hub=debug,bowline_agent=debug";
+        let command = command.env("BOWLINE_LOG_LEVEL", level).stdout(Stdio::piped()).stderr(log);
+        let mut child = command.spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let ready = out.lines().map_while(Result::ok).find(|l| l.starts_with("ready:"));
         Self { child, ready: ready.expect("it says that it is ready") }
@@ -81,7 +84,8 @@ async fn a_collector_sees_one_trace_through_hub_and_agent() {
     // The hub is told by the environment, the agent by its file.
     let mut command = bowline(&hub, &["hub", "--listen", "127.0.0.1:0"]);
     command.args(off).env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint);
-    let mut hub_role = Role::start(command.env("BOWLINE_TELEMETRY_ONE_IN", "1"));
+    let mut hub_role =
+        Role::start(command.env("BOWLINE_TELEMETRY_ONE_IN", "1"), &dir.path().join("hub.log"));
     assert!(hub_role.ready.starts_with("ready: hub"), "{}", hub_role.ready);
     let token = ok(bowline(&hub, &["join-token", "site"]));
     let file = dir.path().join("agent.yaml");
@@ -89,7 +93,8 @@ async fn a_collector_sees_one_trace_through_hub_and_agent() {
     std::fs::write(&file, text).unwrap();
     let args = ["agent", "--join", token.trim(), "--config", file.to_str().unwrap()];
     let mut command = bowline(&site, &args);
-    let mut site_role = Role::start(command.args(off).env_remove("OTEL_EXPORTER_OTLP_ENDPOINT"));
+    command.args(off).env_remove("OTEL_EXPORTER_OTLP_ENDPOINT");
+    let mut site_role = Role::start(&mut command, &dir.path().join("site.log"));
 
     let object = dir.path().join("object.yaml");
     let text = "apiVersion: example.com/v1\nkind: Service\nmetadata:\n  name: web\nspec: {n: 1}\n";
@@ -105,4 +110,11 @@ async fn a_collector_sees_one_trace_through_hub_and_agent() {
     hub_role.drain();
     let roots: Vec<_> = seen.iter().filter(|s| s.node == "site" && s.parent.is_empty()).collect();
     assert!(roots.is_empty(), "{roots:#?}");
+    // The lines of both logs about it bear the id of that trace.
+    let traced = format!("work{{trace=\"{}\"}}", path[0].trace);
+    for (log, what) in [("hub.log", "answered method=\"PUT\""), ("site.log", "applying key=")] {
+        let text = std::fs::read_to_string(dir.path().join(log)).unwrap();
+        let about = |line: &str| line.contains(&traced) && line.contains(what);
+        assert!(text.lines().any(about), "{log} lacks {traced}: {text}");
+    }
 }

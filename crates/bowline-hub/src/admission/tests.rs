@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use bowline_identity::session::SESSION_LIFE;
-use bowline_identity::{Fingerprint, NodeKey, TokenSigner};
+use bowline_identity::{Fingerprint, HubDir, NodeKey, TokenSigner};
 use bowline_resources::Mode;
 use rustls::pki_types::CertificateDer;
 
@@ -17,7 +17,7 @@ struct Stage {
     desk: Desk,
     peer: Peer,
     cert: PeerCert,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 fn request() -> Vec<u8> {
@@ -42,7 +42,7 @@ impl Stage {
         let mut entry = RosterEntry::new(a1(), Mode::Managed, now);
         entry.head_key = vec![7; 32];
         desk.0.enlist(&entry, None).await.unwrap();
-        Self { hub, desk, peer, cert: signed.peer, _dir: dir }
+        Self { hub, desk, peer, cert: signed.peer, dir }
     }
 
     fn subscribe(&self, token: Option<String>) -> Result<NodeId, String> {
@@ -52,8 +52,11 @@ impl Stage {
 
     /// The hub's own signer, to make what it would not.
     fn signer(&self) -> TokenSigner {
-        let folder = self._dir.path().join("pki");
-        bowline_identity::HubDir::open(folder).unwrap().token_signer().unwrap()
+        self.identity().token_signer().unwrap()
+    }
+
+    fn identity(&self) -> HubDir {
+        HubDir::open(self.dir.path().join("pki")).unwrap()
     }
 }
 
@@ -83,6 +86,47 @@ async fn a_session_token_counts_only_here_now_and_with_its_certificate() {
         assert_eq!(stage.subscribe(token), Err(code.to_owned()));
     }
     stage.hub.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_takes_other_keys_for_session_tokens() {
+    let stage = Stage::new().await;
+    let token = || stage.desk.authenticated(&stage.peer, &AuthRequest::default()).unwrap();
+    let first = token().access_token;
+    let (dir, mut signer) = (stage.identity(), stage.signer());
+    signer.rotate().unwrap();
+    dir.save_token_signer(&signer).unwrap();
+    let print = stage.cert.thumbprint;
+    let by_new = signer.mint(&a1(), None, print, SESSION_LIFE, clock::now()).unwrap();
+    assert_eq!(stage.subscribe(Some(by_new.clone())), Err("BL-0307".into()), "not read yet");
+    stage.hub.reload().unwrap();
+    assert_eq!(stage.subscribe(Some(by_new)), Ok(a1()));
+    assert_eq!(stage.subscribe(Some(first.clone())), Ok(a1()), "by the key before it");
+    signer.forget_previous();
+    dir.save_token_signer(&signer).unwrap();
+    stage.hub.reload().unwrap();
+    assert_eq!(stage.subscribe(Some(first)), Err("BL-0307".into()));
+    assert_eq!(stage.subscribe(Some(token().access_token)), Ok(a1()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_key_of_session_tokens_is_replaced_by_age_and_the_old_one_counts_for_a_while() {
+    let stage = Stage::new().await;
+    let pki = &stage.desk.0.pki;
+    let (day, hour) = (Duration::from_secs(86_400), Duration::from_secs(3600));
+    let later = |by: Duration| Wall(clock::now().0 + u64::try_from(by.as_millis()).unwrap());
+    let token = || stage.desk.authenticated(&stage.peer, &AuthRequest::default()).unwrap();
+    let (age, key) = (30 * day, stage.signer().key_id().to_owned());
+    let first = token().access_token;
+    assert_eq!(pki.tend_token_key(age, later(29 * day)).unwrap(), None);
+    assert!(pki.tend_token_key(age, later(31 * day)).unwrap().is_some());
+    assert_ne!(stage.signer().key_id(), key, "and it is on disk");
+    let second = token().access_token;
+    assert_eq!(stage.subscribe(Some(first.clone())), Ok(a1()), "by the key before");
+    assert_eq!(pki.tend_token_key(age, later(hour / 2)).unwrap(), None);
+    assert!(pki.tend_token_key(age, later(2 * hour)).unwrap().is_some());
+    assert_eq!(stage.subscribe(Some(first)), Err("BL-0307".into()), "that is forgotten");
+    assert_eq!(stage.subscribe(Some(second)), Ok(a1()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,13 +31,19 @@ pub(crate) async fn around(
     let response = if STREAMS.contains(&route.as_str()) {
         next.run(request).await
     } else {
-        // Nothing is copied unless telemetry runs.
-        let headers = if trace::is_on() { request.headers().clone() } else { HeaderMap::new() };
+        // Nothing is copied unless telemetry runs, or somebody names a trace.
+        let traced = trace::is_on() || request.headers().contains_key("traceparent");
+        let headers = if traced { request.headers().clone() } else { HeaderMap::new() };
         let about = || {
             let (method, route) = (method.clone(), route.clone());
             vec![("http.request.method", method), ("http.route", route)]
         };
-        trace::serve(&NodeId::hub(), &headers, about, bounded(&state, request, next)).await
+        let work = async {
+            let response = bounded(&state, request, next).await;
+            tracing::debug!(method, route, status = response.status().as_u16(), "answered");
+            response
+        };
+        trace::serve(&NodeId::hub(), &headers, about, work).await
     };
     let label = Route { method, route };
     state.metrics.requests.get_or_create(&label).observe(began.elapsed().as_secs_f64());

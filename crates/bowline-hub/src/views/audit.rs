@@ -55,7 +55,7 @@ impl Audit {
         newest.map(|(k, b)| (k.clone(), b.clone())).collect()
     }
 
-    /// The oldest keys that are beyond `keep`, or before `oldest`; at most `limit`.
+    /// The oldest keys that are beyond `keep`, or before `oldest`; at most `limit`, in their order.
     pub(crate) fn outdated(&self, keep: usize, oldest: &str, limit: usize) -> Vec<Key> {
         let map = self.0.read();
         let surplus = map.len().saturating_sub(keep);
@@ -82,4 +82,36 @@ impl Audit {
 
 fn decode(body: &Body) -> Option<AuditEntry> {
     serde_json::from_slice(&body.bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use bowline_types::Record;
+
+    use super::*;
+
+    fn audit(keys: &[&str]) -> Audit {
+        let audit = Audit::default();
+        let put = |key: &&str| {
+            let (key, body) = (Key::new(key).unwrap(), Some(Body::new("{}")));
+            Change::Put(Record { key, born: 1, rev: 1, body })
+        };
+        audit.changed(&keys.iter().map(put).collect::<Vec<_>>());
+        audit
+    }
+
+    #[test]
+    fn what_is_too_old_or_one_too_many_is_outdated_oldest_first() {
+        let audit = audit(&["3-c", "1-a", "2-b", "4-d"]);
+        let outdated = |keep, oldest, limit| {
+            let keys = audit.outdated(keep, oldest, limit);
+            keys.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(outdated(9, "0", 9), [""; 0], "young and few");
+        assert_eq!(outdated(9, "3", 9), ["1-a", "2-b"], "by age");
+        assert_eq!(outdated(1, "0", 9), ["1-a", "2-b", "3-c"], "by number");
+        assert_eq!(outdated(3, "3", 9), ["1-a", "2-b"], "age counts first");
+        assert_eq!(outdated(1, "3", 9), ["1-a", "2-b", "3-c"], "the number counts first");
+        assert_eq!(outdated(1, "0", 2), ["1-a", "2-b"], "no more than are asked for");
+    }
 }

@@ -6,6 +6,7 @@
 mod agent;
 mod api;
 mod bad_input;
+mod certificates;
 #[path = "../../../bowline-drive/tests/traces/collector.rs"]
 mod collector;
 mod documents;

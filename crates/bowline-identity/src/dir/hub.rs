@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use bowline_types::Wall;
 use tracing::{info, warn};
@@ -159,6 +159,13 @@ impl HubDir {
     /// Keeps the keys for session tokens, after a rotation.
     pub fn save_token_signer(&self, signer: &TokenSigner) -> Result<(), Error> {
         Ok(signer.save(&self.path(TOKEN))?)
+    }
+
+    /// How long ago the keys for session tokens were written; a clock that was set back makes them new.
+    pub fn token_age(&self, now: Wall) -> Result<Duration, Error> {
+        let written = files::written(&self.path(TOKEN))?.duration_since(UNIX_EPOCH);
+        let now = Duration::from_millis(now.0);
+        Ok(now.saturating_sub(written.unwrap_or_default()))
     }
 
     /// The key for heads.

@@ -89,6 +89,26 @@ fn a_certificate_that_comes_before_its_key_waits_for_it() {
 }
 
 #[test]
+fn a_pair_of_others_is_read_when_it_changes_and_complained_of_once() {
+    let temp = tempfile::tempdir().unwrap();
+    let ca = Ca::create("test", now()).unwrap();
+    let (cert, key) = (temp.path().join("tls.crt"), temp.path().join("tls.key"));
+    let put = |path: &Path, text: &str| {
+        files::write(path, text.as_bytes(), Access::Private).unwrap();
+    };
+    let pair = PairReload::new(CertFiles::Two { cert: cert.clone(), key: key.clone() });
+    assert!(matches!(pair.load(), Err(Error::File(_))));
+    let issued = ca.issue_server(&sans(), SERVER_LIFE, now()).unwrap();
+    put(&cert, &issued.cert_pem);
+    assert!(matches!(pair.load_if_changed(), Err(Error::File(_))), "its key is not there yet");
+    assert!(pair.load_if_changed().unwrap().is_none(), "one complaint for one change");
+    put(&key, &issued.key_pem);
+    let read = pair.load_if_changed().unwrap().unwrap();
+    assert_eq!(read.thumbprint(), Pair::try_from(&issued).unwrap().thumbprint());
+    assert!(pair.load_if_changed().unwrap().is_none());
+}
+
+#[test]
 fn an_agent_follows_its_renewed_certificate() {
     let temp = tempfile::tempdir().unwrap();
     let set = CaSet::new(Ca::create("test", now()).unwrap());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::sign::CertifiedKey;
-use rustls::{ClientConfig, SignatureScheme};
+use rustls::{ClientConfig, RootCertStore, SignatureScheme};
 
 use super::verify::{Asks, HubCheck};
 use super::{Error, Pair, Versions, alpn, provider};
@@ -50,6 +50,12 @@ impl ClientTls {
         versions: Versions,
     ) -> Result<Self, Error> {
         Self::with(pair, HubCheck::bundle(trust, Asks::Foreign)?, versions)
+    }
+
+    /// For people and programs at a hub's API: trusts servers whose certificate, for the name that was
+    /// dialled, leads to one of these anchors, whatever they are certificates of.
+    pub fn anchored(roots: RootCertStore, versions: Versions) -> Result<Self, Error> {
+        Self::with(None, HubCheck::anchored(roots)?, versions)
     }
 
     /// For joining: trusts servers whose chain contains a CA with one of the pinned keys, and shows

@@ -231,6 +231,10 @@ impl HubCheck {
         Ok(Self::of(Belief::Bundle(webpki(trust.roots()?)?), asks))
     }
 
+    pub(super) fn anchored(roots: RootCertStore) -> Result<Self, Error> {
+        Ok(Self::of(Belief::Bundle(webpki(Arc::new(roots))?), Asks::Ours))
+    }
+
     pub(super) fn pinned(pins: Vec<Fingerprint>) -> Self {
         Self::of(Belief::Pinned(pins), Asks::Ours)
     }

@@ -144,6 +144,8 @@ pub(super) async fn start(
     };
     options.agents = port("listen", settings.listen)?;
     options.api = port("api", settings.api)?;
+    options.api_certificate = settings.api_tls.files();
+    options.token_key_age = settings.session_tokens.key_age.0;
     options.metrics = settings.metrics.address();
     options.health = settings.health.address();
     options.sans.splice(0..0, settings.san.iter().cloned());
@@ -152,6 +154,7 @@ pub(super) async fn start(
     options.dialect = dialect.map_err(role::wrong)?;
     options.keepalive = settings.keepalive.options();
     options.audit_age = settings.audit.retention.0;
+    options.audit_entries = settings.audit.entries;
     options.limits.message = size(settings.limits.message);
     options.flow.window = size(settings.limits.in_flight_per_link);
     options.flow.total = size(settings.limits.in_flight);

@@ -14,6 +14,7 @@ use super::clusters::Kubernetes;
 use super::control_plane::{ControlPlane, GoAgents, GoPrincipal};
 use super::layers::{Role, Wrong};
 use super::sound;
+use super::tls::{ApiTls, SessionTokens};
 use crate::quantity::{Size, Span};
 
 /// Presets before knobs.
@@ -187,11 +188,13 @@ impl Default for Limits {
 pub struct Audit {
     /// For how long.
     pub retention: Span,
+    /// How many at most, whatever their age.
+    pub entries: usize,
 }
 
 impl Default for Audit {
     fn default() -> Self {
-        Self { retention: Span(Duration::from_secs(90 * 86_400)) }
+        Self { retention: Span(Duration::from_secs(90 * 86_400)), entries: 250_000 }
     }
 }
 
@@ -240,6 +243,8 @@ pub struct Hub {
     pub listen: Listen,
     /// For people and programs.
     pub api: Listen,
+    /// What they are shown there.
+    pub api_tls: ApiTls,
     /// For Prometheus.
     pub metrics: Listen,
     /// For probes.
@@ -254,6 +259,8 @@ pub struct Hub {
     pub keepalive: Keepalive,
     /// What the audit keeps.
     pub audit: Audit,
+    /// The tokens of connected agents.
+    pub session_tokens: SessionTokens,
     /// The cluster where people say what they want, and see what became of it.
     pub control_plane: ControlPlane,
     /// Agents of argocd-agent, unmodified.
@@ -269,6 +276,7 @@ impl Default for Hub {
             data: "bowline-hub".into(),
             listen: every(8443),
             api: every(8080),
+            api_tls: ApiTls::default(),
             metrics: loopback(8000),
             health: loopback(8003),
             san: vec![],
@@ -276,6 +284,7 @@ impl Default for Hub {
             limits: Limits::default(),
             keepalive: Keepalive::of(bowline_wire::Keepalive::HUB),
             audit: Audit::default(),
+            session_tokens: SessionTokens::default(),
             control_plane: ControlPlane::default(),
             go_agents: GoAgents::default(),
             telemetry: Telemetry::default(),
@@ -309,6 +318,9 @@ impl Role for Hub {
         self.keepalive.check()?;
         sound::names(&self.san)?;
         sound::limits(self.limits)?;
+        sound::entries(self.audit.entries)?;
+        self.api_tls.check()?;
+        self.session_tokens.check()?;
         self.telemetry.check()?;
         self.control_plane.check()?;
         self.control_plane.options()?;

@@ -20,6 +20,8 @@ const CERTIFICATE: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
 
 /// A commit is never split, and in a message it has an envelope.
 const MESSAGE: Size = Size(2 * MAX_COMMIT_BYTES as u64);
+/// One page of the audit, as the API gives it by default.
+const ENTRIES: usize = 100;
 /// One feed of the usual size.
 const FEED: Size = Size(64 << 10);
 
@@ -74,6 +76,14 @@ pub(super) fn limits(limits: Limits) -> Result<(), Wrong> {
             Err((name, format!("{given} bytes are too few, {why}: use {least} or more")))
         }
         None => Ok(()),
+    }
+}
+
+/// How many audit entries are kept: with none, nobody could see who did what a moment ago.
+pub(super) fn entries(number: usize) -> Result<(), Wrong> {
+    match number < ENTRIES {
+        true => Err(("audit.entries", format!("{number} are too few: use {ENTRIES} or more"))),
+        false => Ok(()),
     }
 }
 

@@ -11,8 +11,12 @@ mod settings;
 mod stage;
 mod surface;
 mod words;
+mod writer;
 
-use stage::Stage;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use stage::{Stage, Stop};
+use writer::Writer;
 
 /// One test for each transport.
 macro_rules! over_both {
@@ -42,6 +46,8 @@ fn managed_flow(transport: &'static str) {
     stage.healthy("a1", "web", "v1");
     stage.apply("a1", "web", "v2");
     stage.healthy("a1", "web", "v2");
+    let pinged = stage.ok(&["ping", "a1", "--bytes", "1MiB", "-c", "2"]);
+    assert_eq!(pinged.matches("a1: 1MiB there and back in ").count(), 2, "{pinged}");
     stage.ok(&["sync", "Service/web", "--agent", "a1", "-n", "default"]);
     stage.ok(&["delete", "Service/web", "--agent", "a1", "-n", "default"]);
     stage.gone("a1", "web");
@@ -133,22 +139,42 @@ fn network_partition(transport: &'static str) {
 fn kill_9_of_either_side_amid_traffic(transport: &'static str) {
     let mut stage = Stage::new(transport);
     let mut m1 = stage.join("m1", "managed");
-    for round in 0..3 {
-        for n in 0..5 {
-            // What the hub said yes to is never lost, whoever is killed next.
-            stage.apply("m1", &format!("app{n}"), &format!("v{round}"));
+    let mut u1 = stage.join("u1", "autonomous");
+    let hub = stage.path("hub").to_str().unwrap().to_owned();
+    let at_hub = Writer::new(&["--data", &hub, "--agent", "m1"], &stage.path("to-hub"));
+    let at_u1 = Writer::new(&[&u1.flag()], &stage.path("to-u1"));
+    let stop = AtomicBool::new(false);
+    let (wanted, own) = std::thread::scope(|scope| {
+        let _stop = Stop(&stop);
+        let wanted = scope.spawn(|| at_hub.write_until(|| stop.load(Ordering::SeqCst)));
+        let own = scope.spawn(|| at_u1.write_until(|| stop.load(Ordering::SeqCst)));
+        for round in 0..6 {
+            // Both are writing, and go on while one is killed.
+            for writer in [&at_hub, &at_u1] {
+                let so_far = writer.acknowledged.load(Ordering::SeqCst);
+                stage.until("it writes", || writer.acknowledged.load(Ordering::SeqCst) > so_far);
+            }
+            match round % 3 {
+                0 => {
+                    stage.kill_hub();
+                    stage.start_hub();
+                }
+                1 => {
+                    m1.kill();
+                    m1.restart();
+                }
+                _ => {
+                    u1.kill();
+                    u1.restart();
+                }
+            }
         }
-        if round % 2 == 0 {
-            stage.kill_hub();
-            stage.start_hub();
-        } else {
-            m1.kill();
-            m1.restart();
-        }
-    }
-    for n in 0..5 {
-        stage.healthy("m1", &format!("app{n}"), "v2");
-    }
+        stop.store(true, Ordering::SeqCst);
+        (wanted.join().unwrap(), own.join().unwrap())
+    });
+    // What was acknowledged is never lost, whoever was killed next.
+    stage.all_healthy("m1", &wanted);
+    stage.all_healthy("u1", &own);
 }
 
 #[test]

@@ -264,6 +264,19 @@ impl Stage {
         });
     }
 
+    /// Waits until all of these objects are healthy.
+    pub(crate) fn all_healthy(&self, agent: &str, names: &[String]) {
+        assert!(!names.is_empty());
+        self.until(&format!("{} objects at {agent} are healthy", names.len()), || {
+            let objects = self.objects(agent);
+            let healthy = objects
+                .iter()
+                .filter(|o| o["report"]["current"] == true && o["report"]["health"] == "Healthy");
+            let healthy: Vec<_> = healthy.map(|o| &o["object"]["metadata"]["name"]).collect();
+            names.iter().all(|name| healthy.iter().any(|there| *there == name))
+        });
+    }
+
     /// Waits until an object is gone.
     pub(crate) fn gone(&self, agent: &str, name: &str) {
         self.until(&format!("{name} at {agent} is gone"), || {
@@ -388,13 +401,14 @@ impl Agent {
         self.role.take().unwrap().drain();
     }
 
+    /// The flag that says where the agent's own API is.
+    pub(crate) fn flag(&self) -> String {
+        format!("--at-agent=http://127.0.0.1:{}", self.api_port)
+    }
+
     /// Runs the command line against the agent's own API.
     pub(crate) fn run(&self, args: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_bowline"))
-            .arg(format!("--at-agent=http://127.0.0.1:{}", self.api_port))
-            .args(args)
-            .output()
-            .unwrap()
+        Command::new(env!("CARGO_BIN_EXE_bowline")).arg(self.flag()).args(args).output().unwrap()
     }
 
     /// Runs a command that must work, at the agent.
@@ -415,6 +429,15 @@ impl Agent {
         let file = self.data.join(format!("{name}.yaml"));
         std::fs::write(&file, manifest(name, image)).unwrap();
         self.ok(&["apply", "-f", file.to_str().unwrap()]);
+    }
+}
+
+/// Says so at the end of its scope, however that ends.
+pub(crate) struct Stop<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
     }
 }
 

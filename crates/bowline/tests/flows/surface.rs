@@ -1,8 +1,9 @@
 //! What the API can do can be done from the command line.
 
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::stage::Stage;
+use crate::stage::{Stage, Stop, manifest};
 
 #[test]
 fn a_ca_is_rotated_step_by_step_from_the_command_line() {
@@ -198,28 +199,19 @@ fn a_viewer_sees_the_events_that_it_may_see() {
     });
 }
 
-/// Says so at the end of its scope, however that ends.
-struct Stop<'a>(&'a AtomicBool);
-
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-}
-
 #[test]
 fn an_agent_is_found_by_its_folder() {
     let stage = Stage::new("auto");
     stage.ok(&["kv", "put", "greeting", "hello"]);
     let a1 = stage.join("a1", "managed");
     let run = |args: &[&str]| {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_bowline"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bowline"));
         command.arg("--data").arg(stage.path("a1")).args(args).output().unwrap()
     };
     stage.until("the key is there", || {
         run(&["--at-agent", "kv", "get", "greeting"]).stdout == b"hello"
     });
-    let mut usage = std::process::Command::new(env!("CARGO_BIN_EXE_bowline"));
+    let mut usage = Command::new(env!("CARGO_BIN_EXE_bowline"));
     let usage = usage.env("BOWLINE_DATA", stage.path("a1")).args(["kv", "put"]).output().unwrap();
     let told = String::from_utf8_lossy(&usage.stderr).into_owned();
     assert!(told.contains("<KEY> <VALUE>") && !told.contains("--data"), "{told}");
@@ -282,4 +274,65 @@ fn settings_of_a_cluster_that_is_not_reached_are_refused_and_no_cluster_is_told(
     let _a1 = stage.join("a1", "managed");
     let said = std::fs::read_to_string(stage.path("a1.log")).unwrap();
     assert!(said.contains("objects live inside this agent"), "{said}");
+}
+
+#[test]
+fn objects_are_compared_selected_and_shown_in_every_form() {
+    let stage = Stage::new("auto");
+    stage.ok(&["agents", "create", "a1"]);
+    let file = |name: &str, tier: &str, image: &str| {
+        let path = stage.path(&format!("{name}-{image}.yaml"));
+        let labels = format!("name: {name}\n  labels: {{tier: {tier}}}");
+        let text = manifest(name, image).replace(&format!("name: {name}"), &labels);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (old, new) = (file("web", "front", "v1"), file("web", "front", "v2"));
+    let dry = |file: &str| stage.ok(&["apply", "--dry-run", "--agent", "a1", "-f", file]);
+    let audited = || stage.ok(&["get", "audit", "-o", "json"]).matches("\"object.").count();
+    let lines = |text: &str, of: &str| text.lines().any(|line| line == of);
+
+    let told = dry(&old);
+    assert!(told.contains("would be created") && lines(&told, "+  image: v1"), "{told}");
+    assert_eq!((stage.objects("a1").len(), audited()), (0, 0), "nothing was written");
+    stage.ok(&["apply", "--agent", "a1", "-f", &old]);
+    let told = dry(&new);
+    assert!(told.contains("would be configured"), "{told}");
+    assert!(lines(&told, "-  image: v1") && lines(&told, "+  image: v2"), "{told}");
+    assert!(dry(&old).ends_with("unchanged\n"));
+    let yaml = stage.ok(&["get", "objects", "-o", "yaml"]);
+    assert!(yaml.contains("image: v1") && !yaml.contains("image: v2"), "{yaml}");
+    assert_eq!(audited(), 1, "one write, and it was no dry run");
+
+    stage.ok(&["apply", "--agent", "a1", "-f", &file("db", "back", "v1")]);
+    let names = |args: &[&str]| {
+        let out = stage.ok(&[&["get", "objects"], args].concat());
+        let rows = out.lines().skip(1).map(|row| row.split_whitespace().nth(3).unwrap().to_owned());
+        rows.collect::<Vec<_>>()
+    };
+    assert_eq!(names(&[]), ["db", "web"]);
+    assert_eq!(names(&["-l", "tier=front"]), ["web"]);
+    assert_eq!(names(&["-l", "tier!=front"]), ["db"]);
+    assert_eq!(names(&["--field-selector", "metadata.name=db"]), ["db"]);
+    assert_eq!(names(&["--field-selector", "status.health=Healthy"]), [""; 0]);
+    let plain = stage.ok(&["get", "objects"]);
+    let wide = stage.ok(&["get", "objects", "-o", "wide"]);
+    for column in ["OWNER", "REV", "OPERATION", "MESSAGE"] {
+        let (head, short) = (wide.lines().next().unwrap(), plain.lines().next().unwrap());
+        assert!(head.contains(column) && !short.contains(column), "{wide}{plain}");
+    }
+}
+
+#[test]
+fn a_shell_takes_the_completion() {
+    let script = Command::new(env!("CARGO_BIN_EXE_bowline")).args(["completion", "bash"]).output();
+    let script = String::from_utf8(script.unwrap().stdout).unwrap();
+    assert!(script.contains("join-token"), "it knows the commands");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("bowline.bash");
+    std::fs::write(&file, script + "\ncomplete -p bowline\n").unwrap();
+    let out = Command::new("bash").arg(&file).output().unwrap();
+    let (told, wrong) =
+        (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(out.status.success() && told.contains("complete"), "{told}{wrong}");
 }

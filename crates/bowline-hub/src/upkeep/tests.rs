@@ -1,7 +1,6 @@
 //! Rotations of the CA that were cut short.
 
 use bowline_identity::CaSet;
-use bowline_types::Wall;
 
 use super::*;
 use crate::{Hub, HubOptions};

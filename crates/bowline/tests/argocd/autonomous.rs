@@ -86,6 +86,22 @@ fn sync_terminate_and_refresh_from_the_control_plane_reach_the_agent() {
 }
 
 #[test]
+fn what_is_asked_for_behind_a_cut_line_arrives_when_it_heals() {
+    let scene = Scene::autonomous();
+    create(&scene, "web");
+    let (here, there) = (scene.here("web"), scene.there("web"));
+    scene.agent.line.cut();
+    scene.plane.patch(&there, &json!({"operation": {"sync": {"revision": "v2"}}}));
+    let refresh = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "hard"}}});
+    scene.plane.patch(&there, &refresh);
+    scene.agent.line.heal();
+    scene.site_shows(&here, "a sync and a refresh", |o| {
+        o["operation"]["sync"]["revision"] == "v2"
+            && o["metadata"]["annotations"]["argocd.argoproj.io/refresh"] == "hard"
+    });
+}
+
+#[test]
 fn a_project_is_shown_under_the_agents_name_and_put_back() {
     let scene = Scene::autonomous();
     scene.site.create(&json!({

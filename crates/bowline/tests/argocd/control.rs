@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::go::{Authority, Process, free_port};
+use crate::go_agent::HEADER;
+use crate::go_mesh::Mesh;
 use crate::rights::{Account, Rights};
 use crate::scene::{Litter, patience};
 use crate::stage::{Line, Role};
@@ -24,11 +26,13 @@ pub(crate) enum Auth {
     UserPass,
     /// By name and secret, over lines without TLS.
     Plaintext,
+    /// By a header that a mesh sets, without TLS. All lines go through the mesh of the first agent.
+    Header,
 }
 
 impl Auth {
     fn is_plaintext(self) -> bool {
-        matches!(self, Self::Plaintext)
+        matches!(self, Self::Plaintext | Self::Header)
     }
 }
 
@@ -76,6 +80,10 @@ impl Control {
         let mut litter = Litter(vec![]);
         set_the_stage(&plane, &argocd, &names, &mut litter);
         let principal = Process::started(&args, dir.path().join("principal.log"));
+        let port = match auth {
+            Auth::Header => Mesh::new(&port, &format!("agent/{}", names[0])).port,
+            _ => port,
+        };
         Self { plane, argocd, principal, auth, port, dir, names, litter }
     }
 
@@ -123,6 +131,7 @@ impl Control {
             Auth::UserPass | Auth::Plaintext => {
                 format!("userpass:{}", file(&format!("{name}.creds")))
             }
+            Auth::Header => "header:".to_owned(),
         };
         let config = file(&format!("{name}.yaml"));
         std::fs::write(&config, settings.to_string()).unwrap();
@@ -228,6 +237,7 @@ fn principal_args(
     let auth = match auth {
         Auth::Mtls => "mtls:CN=([^,]+)".to_owned(),
         Auth::UserPass | Auth::Plaintext => format!("userpass:{}", file("users")),
+        Auth::Header => format!("header:{HEADER}:^agent/(.+)$"),
     };
     let pattern = format!("{argocd}-*");
     let args = [

@@ -6,6 +6,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use serde_json::{Value, json};
 
 use crate::cluster::app;
+use crate::control::{self, Control};
 use crate::go_agent::{Auth, HEADER, Setup};
 
 /// What an HTTP/2 client says first, in bytes.
@@ -16,12 +17,12 @@ const HEADERS: u8 = 1;
 const END_HEADERS: u8 = 4;
 
 /// What stands before the hub: to each call it adds who makes it.
-struct Mesh {
-    port: String,
+pub(crate) struct Mesh {
+    pub(crate) port: String,
 }
 
 impl Mesh {
-    fn new(to: &str, says: &str) -> Self {
+    pub(crate) fn new(to: &str, says: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port().to_string();
         let to = format!("127.0.0.1:{to}");
@@ -91,4 +92,15 @@ fn a_go_agent_may_come_by_the_name_that_a_mesh_says() {
     scene.plane_shows(&there, "healthy", |o| o["status"]["health"]["status"] == "Healthy");
     scene.plane.delete(&there);
     scene.site_shows(&here, "gone", Value::is_null);
+}
+
+#[test]
+fn an_agent_may_come_to_a_go_principal_by_the_name_that_a_mesh_says() {
+    let control = Control::new(control::Auth::Header, &["m"]);
+    let agent = control.agent("m", "managed", &[]);
+    control.plane.create(&app(&agent.name, "web", &json!({})));
+    control.shows(&agent.site, &agent.here("web"), "it is there", |o| !o.is_null());
+    agent.site.patch(&agent.here("web"), &json!({"status": {"health": {"status": "Healthy"}}}));
+    let is = |o: &Value| o["status"]["health"]["status"] == "Healthy";
+    control.shows(&control.plane, &agent.there("web"), "its health", is);
 }

@@ -125,10 +125,24 @@ fn an_operation_is_not_lost_where_acks_are_late() {
     control.shows(&agent.site, &here, "a sync", |o| o["operation"]["sync"]["revision"] == "v2");
 }
 
+/// By certificate and by secret, over HTTP/2 and WebSocket, each at a principal of its own, that is killed.
+fn over_each_line(misses_nothing: fn(Auth, &[&str])) {
+    let lines = [Auth::Mtls, Auth::UserPass].map(|auth| [&[][..], WEBSOCKET].map(|f| (auth, f)));
+    std::thread::scope(|scope| {
+        for (auth, flags) in lines.into_iter().flatten() {
+            scope.spawn(move || misses_nothing(auth, flags));
+        }
+    });
+}
+
 #[test]
 fn a_managed_agent_misses_nothing_through_cuts_and_kills() {
-    let mut control = Control::new(Auth::Mtls, &["m"]);
-    let mut agent = control.agent("m", "managed", &[]);
+    over_each_line(managed_through_cuts_and_kills);
+}
+
+fn managed_through_cuts_and_kills(auth: Auth, flags: &[&str]) {
+    let mut control = Control::new(auth, &["m"]);
+    let mut agent = control.agent("m", "managed", flags);
     let there = |name: &str| agent.there(name);
     let (first, second) = (there("first"), there("second"));
     let home = agent.home.clone();
@@ -170,8 +184,12 @@ fn a_managed_agent_misses_nothing_through_cuts_and_kills() {
 
 #[test]
 fn an_autonomous_agent_is_shown_as_it_is_through_cuts_and_kills() {
-    let mut control = Control::new(Auth::UserPass, &["a"]);
-    let mut agent = control.agent("a", "autonomous", WEBSOCKET);
+    over_each_line(autonomous_through_cuts_and_kills);
+}
+
+fn autonomous_through_cuts_and_kills(auth: Auth, flags: &[&str]) {
+    let mut control = Control::new(auth, &["a"]);
+    let mut agent = control.agent("a", "autonomous", flags);
     let name = agent.name.clone();
     let there = |app: &str| format!("application/{name}/{app}");
     agent.site.create(&own_app(&agent, "first"));

@@ -282,6 +282,9 @@ impl Node {
             let verdicts = own.decided().map(|id| (id.clone(), Verdict::Unknown)).collect();
             self.left.insert(shelf.clone(), Left { term: own.term, verdicts });
             self.unanswered(shelf, out);
+            // They may reach the disk before the removal does: nothing of them is left either way.
+            let unwritten = own.unwritten();
+            out.extend(unwritten.map(|tag| Action::Wrote(tag, Err(WriteError::NoShelf))));
             self.staged.push(own.removal());
         }
         if self.taken.contains_key(shelf) {

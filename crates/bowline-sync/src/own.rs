@@ -385,6 +385,11 @@ impl Own {
         self.verdicts.keys().chain(pending.map(|verdict| &verdict.0))
     }
 
+    /// Writes of this node that are on their way to disk.
+    pub(crate) fn unwritten(&self) -> impl Iterator<Item = Tag> {
+        self.pending.iter().filter_map(|p| p.tag)
+    }
+
     // ---- recovery
 
     /// What a peer's signed head says about us; `at`: where its readable copy stands, if it has

@@ -1,7 +1,7 @@
 //! Proposals: at most once, answered in the end, and read by whoever wrote.
 
 use bowline_sim::{Wish, World, interest, item, key, node, shelf};
-use bowline_sync::{Decision, Event, Frame, Recovery};
+use bowline_sync::{Decision, Event, Frame, Recovery, WriteError};
 use bowline_types::{Guard, Verdict};
 
 use super::{deliver_all, disk, down, event, on_wire, roll_back, up, world};
@@ -84,6 +84,17 @@ fn who_waits_for_a_shelf_that_is_removed_is_told_that_nobody_knows() {
     event(&mut w, 0, Event::Decided { id, shelf, decision });
     w.settle(&mut r);
     assert!(w.live(&node(0), &s).is_empty(), "decided too late");
+}
+
+#[test]
+fn who_writes_to_a_shelf_that_is_removed_before_the_disk_has_it_is_told() {
+    let (mut w, s, mut r) = world(Recovery::Ask);
+    w.settle(&mut r);
+    w.prompt_disks = false;
+    let tag = w.write(&s, vec![item("x", Some("1"))]);
+    event(&mut w, 0, Event::Remove(s.clone()));
+    w.settle(&mut r);
+    assert_eq!(w.wrote.get(&tag), Some(&Err(WriteError::NoShelf)));
 }
 
 #[test]

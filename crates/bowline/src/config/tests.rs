@@ -216,7 +216,7 @@ fn values_that_cannot_work_are_refused_with_what_to_write() {
         ("limits: {message: 0}\n", "limits.message", "use 2MiB or more"),
         ("limits: {message: 1}\n", "limits.message", "1 bytes are too few"),
         ("api-tls: {certificate: /no/crt}\n", "api-tls.certificate", "/no/crt"),
-        ("api-tls: {key: /dev/null}\n", "api-tls.certificate", "no use alone"),
+        ("api-tls: {key: /dev/null}\n", "api-tls.key", "api-tls.certificate too"),
         ("session-tokens: {key-age: 5m}\n", "session-tokens.key-age", "1h or more"),
         ("audit: {entries: 0}\n", "audit.entries", "0 are too few"),
         ("limits: {in-flight: 1KiB}\n", "limits.in-flight", "use 64KiB or more"),

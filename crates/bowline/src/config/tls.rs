@@ -10,6 +10,9 @@ use super::layers::Wrong;
 use super::sound;
 use crate::quantity::Span;
 
+const CERTIFICATE: &str = "api-tls.certificate";
+const KEY: &str = "api-tls.key";
+
 /// What people and programs are shown at the API.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,11 +31,11 @@ impl ApiTls {
     }
 
     pub(super) fn check(&self) -> Result<(), Wrong> {
-        sound::readable("api-tls.certificate", self.certificate.as_deref())?;
-        sound::readable("api-tls.key", self.key.as_deref())?;
+        sound::readable(CERTIFICATE, self.certificate.as_deref())?;
+        sound::readable(KEY, self.key.as_deref())?;
         match (&self.certificate, &self.key) {
-            (Some(_), None) => Err(("api-tls.key", "a certificate is of no use without it".into())),
-            (None, Some(_)) => Err(("api-tls.certificate", "the key is of no use alone".into())),
+            (Some(_), None) => Err((CERTIFICATE, format!("it is of no use alone: say {KEY} too"))),
+            (None, Some(_)) => Err((KEY, format!("it is of no use alone: say {CERTIFICATE} too"))),
             _ => Ok(()),
         }
     }

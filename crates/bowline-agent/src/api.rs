@@ -20,7 +20,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use bowline_client::Intake;
@@ -147,8 +147,23 @@ fn router(api: Arc<Api>) -> Router {
         .route("/debug/links", get(shelves::debug_links))
         .fallback(|| async { Code::NoRoute.problem() })
         .method_not_allowed_fallback(|| async { Code::Method.problem() })
+        .layer(from_fn_with_state(api.clone(), with_room))
         .layer(from_fn(sound))
         .with_state(api)
+}
+
+/// Reads are answered as ever; whoever writes hears at once that there is no room.
+async fn with_room(State(api): Shared, request: Request, next: Next) -> Response {
+    if request.method().is_safe() {
+        return next.run(request).await;
+    }
+    let done = api.handle.room().unless_full(next.run(request)).await;
+    done.unwrap_or_else(|path| {
+        let why = format!("no space is left for {}", path.display());
+        let hint = "free space on the agent's device; a write that was under way may still take \
+                    effect then: read before you try again";
+        Code::DiskFull.because(why).hint(hint).into_response()
+    })
 }
 
 /// Refuses what cannot be answered well before anything waits for it: a body that says it is too

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use crate::metrics::Metrics;
+use crate::room::Room;
 use crate::run::Message;
 
 /// Why a node did not answer.
@@ -70,6 +71,7 @@ pub struct Handle {
     pub(crate) id: NodeId,
     pub(crate) messages: Sender<Message>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) room: Room,
 }
 
 impl std::fmt::Debug for Handle {
@@ -87,6 +89,11 @@ impl Handle {
     /// What it counts.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    /// Whether its store has room.
+    pub fn room(&self) -> &Room {
+        &self.room
     }
 
     /// Commits to a shelf of this node's own; answered when durable and in every fold.

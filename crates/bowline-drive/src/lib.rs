@@ -7,10 +7,12 @@ mod handle;
 mod links;
 mod metrics;
 mod proposals;
+mod room;
 mod run;
 mod traces;
 
 pub use fold::{Asked, Decider, Fold, LinkNews, NoDecider};
 pub use handle::{Error, Handle, Read};
 pub use metrics::Metrics;
+pub use room::Room;
 pub use run::{Drive, Options, start};

@@ -114,11 +114,16 @@ pub fn start(options: Options, store: impl Store + 'static) -> Result<Drive, bow
     let (messages, inbox) = channel();
     let metrics = Arc::new(Metrics::default());
     let (done, group) = (messages.clone(), metrics.clone());
+    let (gauge, room) = crate::room::room();
     let writer = Writer::start_measured(
         store,
         Box::new(move |outcome| {
             let event = match outcome {
-                Outcome::Persisted(ticket) => Event::Persisted(ticket),
+                Outcome::Persisted(ticket) => {
+                    gauge.has();
+                    Event::Persisted(ticket)
+                }
+                Outcome::Waiting(_, path) => return gauge.lacks(path),
                 Outcome::Failed(ticket, e) => {
                     error!(error = %e, hint = e.hint(), "the store failed");
                     Event::PersistFailed(ticket)
@@ -132,7 +137,7 @@ pub fn start(options: Options, store: impl Store + 'static) -> Result<Drive, bow
             group.persist_records.observe(g.records as f64);
         }),
     );
-    let handle = Handle { id: id.clone(), messages, metrics: metrics.clone() };
+    let handle = Handle { id: id.clone(), messages, metrics: metrics.clone(), room };
     let runner = Runner {
         traces: Traces::new(id.clone()),
         id,

@@ -135,7 +135,7 @@ impl Error {
                 "check the disk, and restore a backup into an empty folder, or go on from what is \
                  left with --accept-loss: agents then prove what is missing, and you are asked"
             }
-            Self::Full { .. } => "free space on that device, then start again",
+            Self::Full { .. } => "free space on that device",
             Self::SealKey { .. } => "put back the seal.key that belongs to this store",
             Self::NotEmpty { .. } => "name a folder that is empty or does not exist yet",
             Self::NotABackup { .. } => "name a file that `bowline backup` wrote",
@@ -161,6 +161,7 @@ impl Error {
         const SHORT_READ: i32 = rusqlite::ffi::SQLITE_IOERR_SHORT_READ;
         let path = path.to_owned();
         move |source| match &source {
+            full if is_full(full) => Self::Full { path },
             rusqlite::Error::SqliteFailure(failure, text) => match failure.code {
                 ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
                     let what = text.clone().unwrap_or_else(|| failure.to_string());
@@ -169,7 +170,6 @@ impl Error {
                 _ if failure.extended_code == SHORT_READ => {
                     Self::Corrupt { path, what: "it ends too early".into() }
                 }
-                ErrorCode::DiskFull => Self::Full { path },
                 _ => Self::Database { attempt, path, source: source.into() },
             },
             // Values of another type than we ever write.
@@ -182,6 +182,13 @@ impl Error {
             _ => Self::Database { attempt, path, source: source.into() },
         }
     }
+}
+
+/// Whether the database lacks room, for its file or for the map of its log.
+pub(crate) fn is_full(error: &rusqlite::Error) -> bool {
+    const MAP: i32 = rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
+    let failure = error.sqlite_error();
+    failure.is_some_and(|f| f.code == ErrorCode::DiskFull || f.extended_code == MAP)
 }
 
 fn pid_text(pid: Option<u32>) -> String {

@@ -15,6 +15,7 @@
 //!     store,
 //!     Box::new(|outcome| match outcome {
 //!         Outcome::Persisted(ticket) => println!("on disk up to {ticket:?}"),
+//!         Outcome::Waiting(ticket, path) => println!("{ticket:?} waits for room in {path:?}"),
 //!         Outcome::Failed(ticket, error) => println!("{ticket:?} is not on disk: {error}"),
 //!     }),
 //! );

@@ -188,7 +188,10 @@ impl Store for Sqlite {
         let (performed, refused) = checked.inspect_err(|_| self.stop())?;
         if performed > 0 {
             let done = self.perform(&batches[..performed]);
-            done.map_err(Fault::at("writing to", &path)).inspect_err(|_| self.stop())?;
+            done.map_err(Fault::at("writing to", &path)).inspect_err(|e| match e {
+                Error::Full { .. } => {}
+                _ => self.stop(),
+            })?;
             let bytes = batches[..performed].iter().map(Batch::weight).sum();
             self.checkpoints.count(bytes, &path, &self.options);
         }

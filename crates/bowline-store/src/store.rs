@@ -32,8 +32,9 @@ pub trait Store: Send {
     /// Performs the batches in order, as durable as the most demanding write among them asks.
     ///
     /// On [`Error::Fenced`] every batch before the ticket it names is performed, and nothing from
-    /// there on. After any other error it is unknown which batches are there until the store is
-    /// opened anew, and this one does nothing more.
+    /// there on. On [`Error::Full`] none is, and the same batches may be tried again. After any
+    /// other error it is unknown which batches are there until the store is opened anew, and this
+    /// one does nothing more.
     fn commit(&mut self, batches: &[Batch]) -> Result<(), Error>;
 
     /// Hands over all there is: shelf by shelf, slot by slot a slot and its records in key order,

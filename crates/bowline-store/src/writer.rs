@@ -1,9 +1,9 @@
 //! The one thread that writes.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -14,11 +14,17 @@ use crate::{BackupOptions, Error, Manifest, Store};
 /// The most bytes of records that go into one transaction, unless one batch alone is larger.
 const GROUP_BYTES: usize = 8 << 20;
 
+/// How long a full disk is left alone before it is tried again.
+const FULL_PAUSE: Duration = Duration::from_millis(250);
+
 /// What became of batches.
 #[derive(Debug)]
 pub enum Outcome {
     /// Every batch up to this ticket is as durable as it asked to be.
     Persisted(Ticket),
+    /// There is no room in this file for this batch. It and all later ones wait until there is, or the store is
+    /// closed. Told once, before the waiting.
+    Waiting(Ticket, PathBuf),
     /// This batch and all later ones are not acknowledged and never will be.
     Failed(Ticket, Error),
 }
@@ -49,6 +55,7 @@ enum Job {
 pub struct Writer {
     jobs: Sender<Job>,
     backlog: Arc<AtomicUsize>,
+    closing: Arc<Closing>,
     thread: JoinHandle<()>,
 }
 
@@ -63,15 +70,17 @@ impl Writer {
         let (jobs, queue) = channel();
         let backlog = Arc::new(AtomicUsize::new(0));
         let held = backlog.clone();
+        let closing = Arc::new(Closing::default());
+        let ends = closing.clone();
         let thread = thread::Builder::new()
             .name("bowline-store".into())
             .spawn(move || {
-                let performer =
-                    Performer { store, on_done, on_group, backlog: held, backups: vec![] };
+                let (backlog, closing, backups) = (held, ends, vec![]);
+                let performer = Performer { store, on_done, on_group, backlog, closing, backups };
                 performer.run(&queue);
             })
             .expect("the system can start a thread while a node starts");
-        Self { jobs, backlog, thread }
+        Self { jobs, backlog, closing, thread }
     }
 
     /// Hands over a batch; its outcome comes later. After a failure nothing comes any more.
@@ -92,12 +101,35 @@ impl Writer {
         let _ended = self.jobs.send(Job::Backup(to, options, on_done));
     }
 
-    /// Writes what waits, waits for backups under way, and closes the store.
+    /// Writes what waits, waits for backups under way, and closes the store. For room it waits no
+    /// longer: what there is none for has failed.
     pub fn close(self) {
         drop(self.jobs);
+        self.closing.begin();
         if let Err(panic) = self.thread.join() {
             std::panic::resume_unwind(panic);
         }
+    }
+}
+
+/// Whether the store is being closed.
+#[derive(Default)]
+struct Closing {
+    begun: Mutex<bool>,
+    told: Condvar,
+}
+
+impl Closing {
+    fn begin(&self) {
+        *self.begun.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.told.notify_all();
+    }
+
+    /// Lets a while pass, or ends as soon as closing begins; whether it has.
+    fn pause(&self, length: Duration) -> bool {
+        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.told.wait_timeout_while(begun, length, |begun| !*begun);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
@@ -106,6 +138,7 @@ struct Performer<S> {
     on_done: OnDone,
     on_group: OnGroup,
     backlog: Arc<AtomicUsize>,
+    closing: Arc<Closing>,
     backups: Vec<JoinHandle<()>>,
 }
 
@@ -132,7 +165,7 @@ impl<S: Store> Performer<S> {
 
     fn perform(&mut self, group: Gathered) -> Result<(), ()> {
         let began = Instant::now();
-        let done = self.store.commit(&group.batches);
+        let done = self.commit(&group.batches);
         self.backlog.fetch_sub(group.bytes, Ordering::Relaxed);
         let Gathered { batches, records, bytes } = group;
         let (first, last) = (batches[0].ticket, batches[batches.len() - 1].ticket);
@@ -155,6 +188,25 @@ impl<S: Store> Performer<S> {
                 }
                 (self.on_done)(Outcome::Failed(failed, error));
                 Err(())
+            }
+        }
+    }
+
+    /// Commits, and waits for room as long as there is none.
+    fn commit(&mut self, batches: &[Batch]) -> Result<(), Error> {
+        let mut waits = false;
+        loop {
+            match self.store.commit(batches) {
+                Err(Error::Full { path }) => {
+                    if !waits {
+                        (self.on_done)(Outcome::Waiting(batches[0].ticket, path.clone()));
+                    }
+                    waits = true;
+                    if self.closing.pause(FULL_PAUSE) {
+                        return Err(Error::Full { path });
+                    }
+                }
+                done => return done,
             }
         }
     }

@@ -29,6 +29,7 @@ bowline_client::problems! {
     CommitTooLarge = "BL-1151", 413, "that does not fit in one commit";
     NotStopped = "BL-1152", 409, "the shelf has not stopped";
     NothingHeld = "BL-1153", 409, "nothing is held that the shelf lacks";
+    DiskFull = "BL-1154", 507, "the agent's disk is full";
 }
 
 impl From<bowline_drive::Error> for Fault {

@@ -9,7 +9,7 @@ use bowline_resources::{Health, Sync, rfc3339};
 use bowline_types::NodeId;
 use bowline_wire::Transport;
 
-use super::{Api, Fault, Shared};
+use super::{Api, Code, Fault, Shared};
 use crate::clock::wall;
 use crate::identity::VERSION;
 use crate::world;
@@ -88,6 +88,7 @@ fn counts(state: &world::State) -> Counts {
 
 pub(super) async fn doctor(State(api): Shared) -> Result<Json<Doctor>, Fault> {
     let mut findings = vec![mode(&api), about_link(&api), certificate(&api)];
+    findings.extend(room(&api));
     findings.extend(files(&api));
     findings.extend(untold(&api));
     for shelf in api.shelf_views().await? {
@@ -122,6 +123,13 @@ fn finding(
 ) -> Finding {
     let (hint, code) = (hint.map(str::to_owned), code.map(str::to_owned));
     Finding { level, about: about.into(), what, hint, code }
+}
+
+fn room(api: &Api) -> Option<Finding> {
+    let path = api.handle.room().lacking()?;
+    let what = format!("no space is left for {}: writes wait", path.display());
+    let hint = "free space on that device; what waits is then written by itself";
+    Some(finding(Level::Error, "store", what, Some(hint), Some(Code::DiskFull.as_str())))
 }
 
 fn mode(api: &Api) -> Finding {

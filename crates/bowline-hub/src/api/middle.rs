@@ -1,5 +1,6 @@
 //! What happens around every request: limits, time, measures.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -65,11 +66,28 @@ async fn bounded(state: &State, request: Request, next: Next) -> Response {
         let hint = "try again in a moment";
         return Code::Busy.problem().hint(hint).into_response();
     };
-    match tokio::time::timeout(state.request_timeout, next.run(request)).await {
+    let writes = !request.method().is_safe();
+    let work = async {
+        if !writes {
+            return next.run(request).await;
+        }
+        let room = state.handle.room();
+        room.unless_full(next.run(request)).await.unwrap_or_else(|path| no_room(&path))
+    };
+    match tokio::time::timeout(state.request_timeout, work).await {
         Ok(response) => response,
         Err(_) => {
             let hint = "a write may still take effect: read before you try again";
             Code::Late.problem().hint(hint).into_response()
         }
     }
+}
+
+/// Reads are answered as ever, and whoever writes is told at once: a client that waits for room
+/// holds a place that others need.
+fn no_room(path: &Path) -> Response {
+    let why = format!("no space is left for {}", path.display());
+    let hint = "free space on the hub's device; a write that was under way may still take effect \
+                then: read before you try again";
+    Code::DiskFull.because(why).hint(hint).into_response()
 }

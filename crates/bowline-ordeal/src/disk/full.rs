@@ -12,7 +12,6 @@ use crate::chance::Chance;
 use crate::fleet::{AUTONOMOUS, Fleet, Side};
 use crate::ledger::{Shelf, Strict};
 use crate::load::object;
-use crate::role::tail;
 use crate::run::say;
 use crate::stage::{PATIENCE, Stage, until};
 
@@ -57,31 +56,18 @@ impl Drop for Tmpfs {
     }
 }
 
-/// How a full disk showed.
-enum Showed {
-    /// By a coded answer; the process lives.
-    Answer(String),
-    /// The process ended.
-    Ended,
-}
-
 /// One case.
 pub(crate) async fn run(stage: &Stage, chance: &mut Chance, whose: Whose) -> Result<()> {
     let folder = if whose == Whose::Hub { "hub" } else { AUTONOMOUS };
     let disk = Tmpfs::mount(&stage.path(folder), SMALL)?;
     let mut fleet = Fleet::start(stage, Ok).await?;
     fleet.write_for(chance, Duration::from_millis(300)).await?;
-    let showed = fill(&mut fleet, chance, whose).await?;
-    match showed {
-        Showed::Answer(code) => say(format!("  a full disk is answered with {code}")),
-        Showed::Ended => ended_clearly(&mut fleet, whose)?,
-    }
+    let told = fill(&fleet, chance, whose).await?;
+    say(format!("  a full disk is answered with {told}"));
+    reads_go_on(&fleet, whose).await?;
     the_others_go_on(&fleet, whose).await?;
+    ensure!(is_alive(&mut fleet, whose), "a full disk ended the process");
     disk.grow(LARGE)?;
-    if !is_alive(&mut fleet, whose) {
-        restart(&mut fleet, whose)?;
-    }
-    fleet.nudge()?;
     let what = "writes are taken again once there is room";
     until(what, PATIENCE, || put(&fleet, whose, "after", "there is room")).await?;
     fleet.owners_hold_all().await?;
@@ -99,15 +85,12 @@ fn is_alive(fleet: &mut Fleet, whose: Whose) -> bool {
     role.as_mut().is_some_and(crate::role::Role::is_alive)
 }
 
-fn restart(fleet: &mut Fleet, whose: Whose) -> Result<()> {
-    match whose {
-        Whose::Hub => fleet.hub.restart(),
-        Whose::Agent => fleet.autonomous.restart(),
-    }
-}
-
-/// Writes until the disk is full.
-async fn fill(fleet: &mut Fleet, chance: &mut Chance, whose: Whose) -> Result<Showed> {
+/// Writes until the disk is full; what the answer says then.
+async fn fill(fleet: &Fleet, chance: &mut Chance, whose: Whose) -> Result<String> {
+    let code = match whose {
+        Whose::Hub => "BL-0210",
+        Whose::Agent => "BL-1154",
+    };
     for number in 0..400 {
         let bytes = chance.bytes(40 << 10);
         let value: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
@@ -115,21 +98,25 @@ async fn fill(fleet: &mut Fleet, chance: &mut Chance, whose: Whose) -> Result<Sh
             continue;
         };
         let client_error = error.downcast_ref::<Error>();
-        if let Some(problem) = client_error.and_then(Error::problem) {
-            ensure!(!problem.code.is_empty(), "an answer without a code: {problem:?}");
-            return Ok(Showed::Answer(problem.to_string()));
-        }
-        let deadline = std::time::Instant::now() + Duration::from_secs(5);
-        while is_alive(fleet, whose) {
-            ensure!(
-                std::time::Instant::now() < deadline,
-                "it lives and does not answer: {error:#}"
-            );
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        return Ok(Showed::Ended);
+        let Some(problem) = client_error.and_then(Error::problem) else {
+            return Err(error.context("a full disk is not answered with a problem"));
+        };
+        ensure!(problem.code == code, "not {code}: {problem}");
+        return Ok(problem.to_string());
     }
     bail!("the disk did not fill up")
+}
+
+/// What is there can be read, and the doctor names what is wrong.
+async fn reads_go_on(fleet: &Fleet, whose: Whose) -> Result<()> {
+    let client = fleet.at(match whose {
+        Whose::Hub => Side::Hub,
+        Whose::Agent => Side::Autonomous,
+    });
+    let doctor = client.doctor().await.context("a doctor beside a full disk")?;
+    let named = doctor.findings.iter().any(|f| f.about == "store" && f.what.contains("space"));
+    ensure!(named, "the doctor does not name the full disk: {:?}", doctor.findings);
+    fleet.owners_hold_all().await
 }
 
 /// One write at the owner whose disk is full, remembered.
@@ -150,27 +137,6 @@ async fn put(fleet: &Fleet, whose: Whose, key: &str, value: &str) -> Result<()> 
         Err(error) => {
             fleet.shared.ledger.doubtful(shelf, key, Some(value.to_owned()));
             return Err(error.into());
-        }
-    }
-    Ok(())
-}
-
-/// A process that ended said why, and says so again while there is no room.
-fn ended_clearly(fleet: &mut Fleet, whose: Whose) -> Result<()> {
-    let (log, code) = match whose {
-        Whose::Hub => (fleet.hub.log.clone(), "BL-0209"),
-        Whose::Agent => (fleet.autonomous.log.clone(), "BL-1011"),
-    };
-    let said = tail(&log, 6);
-    say(format!("  a full disk ends the process: {said}"));
-    ensure!(said.contains("space"), "it ended without saying that there is no space: {said}");
-    ensure!(said.contains(code), "it ended without {code}: {said}");
-    match restart(fleet, whose) {
-        Ok(()) => say("  it starts again on the full disk"),
-        Err(error) => {
-            let said = format!("{error:#}");
-            ensure!(said.contains("space"), "it does not start, and does not say why: {said}");
-            ensure!(said.contains("BL-"), "it does not start, and gives no code: {said}");
         }
     }
     Ok(())

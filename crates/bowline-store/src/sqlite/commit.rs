@@ -48,8 +48,26 @@ impl Sqlite {
         Ok(slot.map_or(Cursor::default(), |row| row.tip))
     }
 
-    /// Performs a group of batches that no fence refuses.
+    /// Performs a group of batches that no fence refuses; for want of room, nothing of it.
     pub(super) fn perform(&mut self, batches: &[Batch]) -> Result<(), Fault> {
+        let (commits, sealed) = (self.commits, self.sealing.sealer().is_some());
+        let done = self.attempt(batches);
+        if done.as_ref().is_err_and(Fault::is_full) {
+            // The database may have taken it back by itself already.
+            if !self.db.is_autocommit() {
+                self.db.execute_batch("ROLLBACK")?;
+            }
+            // What is remembered is what would have been on disk.
+            self.shelves.clear();
+            self.commits = commits;
+            if !sealed {
+                self.sealing = Sealing::Unused;
+            }
+        }
+        done
+    }
+
+    fn attempt(&mut self, batches: &[Batch]) -> Result<(), Fault> {
         let writes = || batches.iter().flat_map(|b| &b.writes);
         self.set_synchronous(writes().map(|w| w.durability).max().unwrap_or_default())?;
         self.execute("BEGIN IMMEDIATE")?;

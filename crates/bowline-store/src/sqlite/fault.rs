@@ -5,6 +5,7 @@ use std::path::Path;
 use rusqlite::types::FromSqlError;
 
 use crate::Error;
+use crate::error::is_full;
 
 /// What went wrong.
 pub(super) enum Fault {
@@ -17,6 +18,15 @@ pub(super) enum Fault {
 }
 
 impl Fault {
+    /// Whether nothing is wrong but that there is no room.
+    pub(super) fn is_full(&self) -> bool {
+        match self {
+            Self::Sql(e) => is_full(e),
+            Self::Other(e) => matches!(e, Error::Full { .. }),
+            Self::Damage(_) => false,
+        }
+    }
+
     /// The error, with what was tried on which file.
     pub(super) fn at(attempt: &'static str, path: &Path) -> impl FnOnce(Self) -> Error {
         move |fault| match fault {

@@ -134,3 +134,52 @@ fn own_writes_do_not_wait_for_the_copies_behind_them() {
     assert!(groups.contains(&vec![3]), "{groups:?}");
     scene.writer.close();
 }
+
+/// A store without room until there is; it says when it is tried.
+struct Small {
+    store: Memory,
+    room: Receiver<bool>,
+}
+
+impl Store for Small {
+    fn commit(&mut self, batches: &[Batch]) -> Result<(), Error> {
+        match self.room.recv().unwrap() {
+            true => self.store.commit(batches),
+            false => Err(Error::Full { path: "x".into() }),
+        }
+    }
+
+    fn load(&mut self, visit: &mut dyn FnMut(Loaded)) -> Result<(), Error> {
+        self.store.load(visit)
+    }
+}
+
+fn small() -> (Writer, Sender<bool>, Receiver<Outcome>) {
+    let ((give, room), (said, heard)) = (channel(), channel());
+    let store = Small { store: Memory::new(), room };
+    (Writer::start(store, Box::new(move |outcome| said.send(outcome).unwrap())), give, heard)
+}
+
+#[test]
+fn without_room_what_was_submitted_waits_and_is_written_in_order_once_there_is() {
+    let (writer, room, heard) = small();
+    writer.submit(put(1, 10));
+    (0..3).for_each(|_| room.send(false).unwrap());
+    assert!(matches!(heard.recv().unwrap(), Outcome::Waiting(Ticket(1), _)));
+    writer.submit(put(2, 10));
+    (0..2).for_each(|_| room.send(true).unwrap());
+    assert_eq!(persisted(&heard.recv().unwrap()), 1);
+    assert_eq!(persisted(&heard.recv().unwrap()), 2);
+    writer.close();
+}
+
+#[test]
+fn closing_a_store_without_room_fails_what_waits() {
+    let (writer, room, heard) = small();
+    writer.submit(put(1, 10));
+    room.send(false).unwrap();
+    assert!(matches!(heard.recv().unwrap(), Outcome::Waiting(Ticket(1), _)));
+    room.send(false).unwrap();
+    writer.close();
+    assert!(matches!(heard.recv().unwrap(), Outcome::Failed(Ticket(1), Error::Full { .. })));
+}

@@ -43,6 +43,7 @@ async fn read(caller: Caller, Shared(state): Shared<Arc<State>>) -> Result<Respo
     let mut findings = agents(&state);
     findings.push(lag(&state).await);
     findings.extend(shelves(&state).await?);
+    findings.extend(room(&state));
     findings.push(certificates(&state));
     findings.extend(rotation(&state));
     findings.extend(files(&state));
@@ -103,6 +104,14 @@ fn link(away: &[String], all: usize) -> Finding {
     let what = format!("{} of {all} agents are away: {}", away.len(), some(away));
     let hint = Some("look at the agent's log, and at its way to the hub".into());
     Finding { hint, ..finding(Level::Warning, "link", what) }
+}
+
+fn room(state: &State) -> Option<Finding> {
+    let path = state.handle.room().lacking()?;
+    let what = format!("no space is left for {}: writes wait", path.display());
+    let hint = Some("free space on that device; what waits is then written by itself".into());
+    let code = Some(Code::DiskFull.as_str().into());
+    Some(Finding { hint, code, ..finding(Level::Error, "store", what) })
 }
 
 async fn lag(state: &State) -> Finding {

@@ -173,8 +173,14 @@ fn fill_up(mut store: Sqlite, make_room: impl FnOnce(), dir: &Path) {
     assert!(matches!(error, Error::Full { .. }), "{error:?}");
     assert!(error.hint().unwrap().contains("free space"));
     assert!(acknowledged > 10, "{acknowledged}");
-    drop(store);
+    // Nothing of what had no room is there, and the same is refused again until there is some.
+    assert_eq!(store.image().unwrap(), after(1..=acknowledged));
+    let again = store.commit(&[put(acknowledged + 1)]);
+    assert!(matches!(again, Err(Error::Full { .. })), "{again:?}");
     make_room();
+    store.commit(&[put(acknowledged + 1)]).unwrap();
+    acknowledged += 1;
+    store.close().unwrap();
     let mut store = Sqlite::open(dir).unwrap();
     assert_eq!(store.image().unwrap(), after(1..=acknowledged));
     store.commit(&[put(acknowledged + 1)]).unwrap();
@@ -185,7 +191,25 @@ fn a_full_disk_is_an_error_that_says_so_and_loses_nothing() {
     let (disk, dir) = (Faulty::new(c"is-full"), tempfile::tempdir().unwrap());
     let store = open_on(&disk, dir.path()).unwrap();
     disk.rules.room.store(6 << 20, Relaxed);
-    fill_up(store, || {}, dir.path());
+    fill_up(store, || disk.rules.room.store(i64::MAX, Relaxed), dir.path());
+}
+
+#[test]
+fn the_first_secret_that_has_no_room_is_sealed_once_there_is() {
+    let (disk, dir) = (Faulty::new(c"no-room-for-secrets"), tempfile::tempdir().unwrap());
+    let mut store = open_on(&disk, dir.path()).unwrap();
+    let mut batch = put(1);
+    for record in &mut batch.writes[0].puts {
+        record.body.as_mut().unwrap().secret = true;
+    }
+    disk.rules.room.store(0, Relaxed);
+    let refused = store.commit(std::slice::from_ref(&batch));
+    assert!(matches!(refused, Err(Error::Full { .. })), "{refused:?}");
+    disk.rules.room.store(i64::MAX, Relaxed);
+    store.commit(std::slice::from_ref(&batch)).unwrap();
+    let was = store.image().unwrap();
+    store.close().unwrap();
+    assert_eq!(reopened(dir.path()), was);
 }
 
 /// Unmounts when dropped.
@@ -213,7 +237,7 @@ fn a_full_tmpfs_loses_nothing_or_where_none_can_be_mounted_a_full_quota() {
         let (disk, dir) = (Faulty::new(c"is-full-too"), tempfile::tempdir().unwrap());
         let store = open_on(&disk, dir.path()).unwrap();
         disk.rules.room.store(9 << 20, Relaxed);
-        return fill_up(store, || {}, dir.path());
+        return fill_up(store, || disk.rules.room.store(i64::MAX, Relaxed), dir.path());
     };
     // Others fill it too: the space that they free later is what makes the store go on.
     let (dir, ballast) = (mounted.0.path().join("data"), mounted.0.path().join("ballast"));

@@ -5,6 +5,7 @@
 mod fold;
 mod handle;
 mod links;
+mod load;
 mod metrics;
 mod proposals;
 mod room;

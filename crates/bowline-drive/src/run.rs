@@ -1,25 +1,28 @@
 //! The loop: events in from links, store, clock and callers; actions out.
 
+mod act;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use bowline_store::{BackupOptions, Loaded, Manifest, Outcome, Store, Writer};
-use bowline_sync::{Action, Event, Frame, Gate, Limits, Node, Sealer, Tag, WriteError};
+use bowline_store::{BackupOptions, Manifest, Outcome, Store, Writer};
+use bowline_sync::{Action, Event, Gate, Limits, Node, Sealer, Tag, WriteError};
 use bowline_types::{
-    Change, Cursor, Guard, Item, Key, LinkId, Mono, NodeId, Now, Proposal, ProposalId, Record,
-    ShelfId, Slot, Term, Verdict, Wall,
+    Change, Cursor, Guard, Item, Key, LinkId, Mono, NodeId, Now, Proposal, ProposalId, ShelfId,
+    Term, Verdict, Wall,
 };
 use bowline_wire::{LinkHandle, Outbound, TraceContext};
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
-use tracing::{debug, error, warn};
+use tracing::error;
 
 use crate::fold::{Asked, Decider, Fold, LinkNews};
 use crate::handle::{Handle, Reading};
-use crate::links::{Stopwatch, reason};
+use crate::links::Stopwatch;
+use crate::load::load;
 use crate::metrics::Metrics;
 use crate::proposals::Proposals;
 use crate::traces::Traces;
@@ -175,43 +178,6 @@ impl Drop for Bomb {
     }
 }
 
-fn load(node: &mut Node, store: &mut impl Store) -> Result<(), bowline_store::Error> {
-    type Held = (ShelfId, Slot, bowline_types::Meta, Vec<Record>, Vec<(ProposalId, Verdict)>);
-    let mut held: Option<Held> = None;
-    let mut own: Option<Held> = None;
-    let mut give = |held: Held| {
-        let (shelf, slot, meta, records, verdicts) = held;
-        node.load(shelf, slot, meta, records, verdicts);
-    };
-    store.load(&mut |loaded| match loaded {
-        Loaded::Slot { shelf, slot, meta } => {
-            // Verdicts come after a shelf's last slot, so the own slot waits for them.
-            match held.take() {
-                Some(h) if h.1 == Slot::Own => own = Some(h),
-                Some(h) => give(h),
-                None => {}
-            }
-            if own.as_ref().is_some_and(|o| o.0 != shelf) {
-                own.take().into_iter().for_each(&mut give);
-            }
-            held = Some((shelf, slot, *meta, vec![], vec![]));
-        }
-        Loaded::Record(record) => {
-            if let Some(h) = &mut held {
-                h.3.push(record);
-            }
-        }
-        Loaded::Verdict(id, verdict) => {
-            let owner = held.as_mut().filter(|h| h.1 == Slot::Own).or(own.as_mut());
-            if let Some(h) = owner {
-                h.4.push((id, verdict));
-            }
-        }
-    })?;
-    held.into_iter().chain(own).for_each(give);
-    Ok(())
-}
-
 fn wall() -> Wall {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Wall(u64::try_from(since.as_millis()).unwrap_or(0))
@@ -270,8 +236,10 @@ impl Runner {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => stop = true,
             }
-            while !stop && events.len() < TURN {
-                let Ok(message) = inbox.try_recv() else { break };
+            // Messages are counted, not events: some empty the events, and an inbox that always
+            // has one of those would make a turn without an end.
+            for _ in 1..TURN {
+                let Some(message) = (!stop).then(|| inbox.try_recv().ok()).flatten() else { break };
                 stop |= self.take(message, &mut events, &mut permits);
             }
             if stop {
@@ -515,87 +483,7 @@ impl Runner {
         self.traces.write(tag, &shelf, &items, trace);
         events.push(Event::Write { tag, shelf, guards, items });
     }
-
-    fn act(&mut self, action: Action) {
-        let now = self.now();
-        match action {
-            Action::Persist(batch) => {
-                if let Some(writer) = &self.writer {
-                    writer.submit(batch);
-                }
-            }
-            Action::Send(link, frame) => {
-                if let Frame::Verdict { id, verdict } = &frame
-                    && self.proposals.answered(id)
-                {
-                    self.judged(id, verdict);
-                }
-                if let Some(ends) = self.links.get_mut(&link) {
-                    self.metrics.frames_out.inc();
-                    ends.stopwatch.sent(&frame);
-                    // A link that has just ended says so by itself.
-                    let trace = self.traces.of(&frame);
-                    let _ended = ends.outbound.send_traced(frame, trace);
-                }
-            }
-            Action::Changed(shelf, changes) => {
-                debug!(%shelf, changes = changes.len(), "changed");
-                self.metrics.changes.inc_by(changes.len() as u64);
-                self.folds.iter_mut().for_each(|f| f.changed(&shelf, &changes, now));
-            }
-            Action::Wrote(tag, result) => self.wrote(tag, result),
-            Action::Judged(tag, verdict) => {
-                self.traces.judged(tag, &verdict);
-                if let Some(Wait::Verdict(reply)) = self.waits.remove(&tag) {
-                    let _nobody_waits = reply.send(verdict);
-                }
-            }
-            // Kept by the turn until everything else is done.
-            Action::Asked { .. } => {}
-            Action::Close(link, why) => {
-                if let Some(ends) = self.links.get(&link) {
-                    let told = reason(why);
-                    warn!(link = link.0, reason = told, "link closed");
-                    self.metrics.link_refusals.inc();
-                    ends.handle.cut(told);
-                }
-            }
-            Action::Forgot(shelf) => {
-                let status = self.node.own().get(&shelf).map(|o| o.status);
-                if let Some(status) = status {
-                    warn!(%shelf, ?status, "a peer proved that this node forgot something");
-                    self.folds.iter_mut().for_each(|f| f.forgot(&shelf, status, now));
-                }
-            }
-            Action::Halt(why) => {
-                error!(why, "halting");
-                if let Some(on_halt) = self.on_halt.take() {
-                    on_halt(why);
-                }
-            }
-        }
-    }
-
-    fn wrote(&mut self, tag: Tag, result: Result<Cursor, WriteError>) {
-        self.traces.wrote(tag, &result);
-        if result.is_ok() {
-            self.metrics.commits.inc();
-        }
-        match self.waits.remove(&tag) {
-            Some(Wait::Write(reply)) => {
-                let _nobody_waits = reply.send(result);
-            }
-            Some(Wait::Own(reply, answer)) => {
-                let verdict = match result {
-                    Ok(at) => Verdict::Taken { at, answer },
-                    Err(e) => Verdict::Refused {
-                        at: Cursor::default(),
-                        why: crate::handle::Refusal(e).to_string(),
-                    },
-                };
-                let _nobody_waits = reply.send(verdict);
-            }
-            Some(Wait::Verdict(_)) | None => {}
-        }
-    }
 }
+
+#[cfg(test)]
+mod tests;

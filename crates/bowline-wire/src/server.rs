@@ -140,14 +140,19 @@ impl Server {
 pub struct ServerHandle(Arc<Shared>);
 
 impl ServerHandle {
-    /// Cuts every link of a node, now; says how many.
+    /// Cuts every link and every tunnel of a node, now; says how many links.
     pub fn cut(&self, node: &NodeId, reason: &str) -> usize {
-        self.0.registry.of(node).iter().map(|core| core.cut(reason)).count()
+        self.0.registry.cut(node, reason)
     }
 
     /// How many links there are.
     pub fn links(&self) -> usize {
         self.0.registry.len()
+    }
+
+    /// How many tunnels are open.
+    pub fn tunnels(&self) -> usize {
+        self.0.registry.tunnels()
     }
 
     /// Stops listening, tells every agent to come back at once, and waits until they are gone or

@@ -354,14 +354,21 @@ impl wire_tunnel::tunnel_server::Tunnel for Hub {
         &self,
         request: Request<Streaming<wire_tunnel::Chunk>>,
     ) -> Result<Response<Chunks>, Status> {
-        let (_, call, node) = self.node(&request).await?;
+        let (connection, call, node) = self.node(&request).await?;
         let id = call.metadata.get(tunnel::ID).cloned().unwrap_or_default();
+        // First, so that a cut finds whatever the desk hands out.
+        let entry = Entry::of_tunnel(&self.shared, &node, &connection.cut);
         let (sender, outbound) = tunnel::channel();
         let opened = Tunnel::new(request.into_inner(), sender, None);
         if !self.shared.desk.opened(&node, &id, opened) {
             let refusal = Refusal::new(RefusalCode::NotFound, "no such tunnel was asked for");
             return Err(refusal.into_status());
         }
-        Ok(Response::new(Box::pin(ReceiverStream::new(outbound).map(Ok))))
+        // It leaves the registry when the hub's end is dropped, or the connection.
+        let chunks = ReceiverStream::new(outbound).map(move |chunk| {
+            let _entered = &entry;
+            Ok(chunk)
+        });
+        Ok(Response::new(Box::pin(chunks.take_until(connection.cut.clone().cancelled_owned()))))
     }
 }

@@ -8,7 +8,7 @@ use std::task::Poll;
 use bowline_wire::*;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::stage::{Pki, hub, pair, to, which};
+use crate::stage::{Pki, hub, node, pair, to, which};
 
 /// Reads the agent's link and opens what it is asked for.
 fn answering(mut agent: Link, dialer: Dialer, open: bool) -> tokio::task::JoinHandle<()> {
@@ -117,4 +117,42 @@ async fn a_flooded_tunnel_does_not_hold_up_frames() {
     let still =
         poll_fn(|cx| Poll::Ready(Pin::new(&mut flooded).poll_write(cx, &block).is_pending()));
     assert!(still.await, "and the tunnel was full all the while");
+}
+
+#[tokio::test]
+async fn who_is_cut_loses_its_tunnels_too() {
+    let pki = Pki::new();
+    let mut server = hub(&pki);
+    for preference in [Preference::Http2, Preference::WebSocket] {
+        let mut options = to(server.local_addr.port(), &pki);
+        options.preference = preference;
+        let dialer = Dialer::new(options);
+        let (mut hub, mut agent) = pair(&mut server, &dialer).await;
+        let mut asked = agent.tunnels.take().unwrap();
+        let reading = tokio::spawn(async move { while agent.inbound.next().await.is_some() {} });
+        let opening = hub.handle.open_tunnel("echo", BTreeMap::new());
+        let opened = async { dialer.open_tunnel(&asked.recv().await.unwrap()).await.unwrap() };
+        let (near, far) = tokio::join!(opening, opened);
+        let mut near = near.unwrap();
+        let echo = tokio::spawn(tunnel::echo(far));
+        near.write_all(b"there").await.unwrap();
+        let mut back = [0; 5];
+        near.read_exact(&mut back).await.unwrap();
+        let handle = server.handle();
+        assert_eq!(handle.tunnels(), 1);
+
+        assert_eq!(handle.cut(&node("a2"), "BL-0302: revoked"), 0);
+        near.write_all(b"still").await.unwrap();
+        near.read_exact(&mut back).await.unwrap();
+        assert_eq!(handle.cut(&node("a1"), "BL-0302: revoked"), 1);
+        let ends = async {
+            near.read_exact(&mut back).await.unwrap_err();
+            echo.await.unwrap().unwrap_err();
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(1), ends).await.expect("cut in time");
+        while hub.inbound.next().await.is_some() {}
+        reading.await.unwrap();
+        drop(near);
+        assert_eq!(handle.tunnels(), 0);
+    }
 }

@@ -2,10 +2,12 @@
 //! and from one opening to the next.
 //!
 //! ```ignore
-//! conformance::all(&mut |old| match old {
+//! let mut open = |old| match old {
 //!     None => Box::new(MyStore::fresh()),
 //!     Some(old) => { drop(old); Box::new(MyStore::open_again()) }
-//! });
+//! };
+//! conformance::all(&mut open, 0..100);
+//! conformance::all_faults(&mut open, &mut |disk| my_disk.become(disk));
 //! ```
 
 #![expect(clippy::unwrap_used, reason = "a suite of tests, though other crates may call it")]
@@ -18,8 +20,10 @@ use bytes::Bytes;
 
 use crate::{Error, Loaded, Store};
 
+mod faults;
 mod random;
 
+pub use faults::{Disk, Faults, all_faults};
 pub use random::{Rng, batch};
 
 /// Gives a fresh store for `None`; for a store, closes it and opens what it left.
@@ -33,6 +37,7 @@ pub fn all(open: &mut Opener<'_>, seeds: std::ops::Range<u64>) {
     the_last_slot_takes_the_verdicts_with_it(open);
     numbers_of_the_upper_half_are_kept_and_settled(open);
     what_is_loaded_comes_in_order(open);
+    a_write_of_a_thousand_records_is_taken_whole(open);
     for seed in seeds {
         random_batches_leave_what_the_model_says(open, seed);
     }
@@ -178,6 +183,32 @@ pub fn numbers_of_the_upper_half_are_kept_and_settled(open: &mut Opener<'_>) {
         same(&mut *store, &model, "upper half");
     }
     same(&mut *open(Some(store)), &model, "upper half, opened again");
+}
+
+/// Few writes are more than a commit may hold, but those must be taken whole like any other.
+pub fn a_write_of_a_thousand_records_is_taken_whole(open: &mut Opener<'_>) {
+    let mut store = open(None);
+    let mut model = Image::default();
+    // What is put anew, what takes the place of all there was, and what is gone at once.
+    let mut anew = large(3, "b");
+    anew.start = Start::Clear;
+    let mut gone = write("hub/kv", Slot::Own, 4, &[("left", "1")]);
+    gone.drops = anew.puts.iter().map(|r| r.key.clone()).collect();
+    for (ticket, w) in (1..).zip([large(2, "a"), anew, gone]) {
+        store.commit(&[of(ticket, vec![w.clone()])]).unwrap();
+        model.apply(of(ticket, vec![w])).unwrap();
+        same(&mut *store, &model, "a large write");
+        store = open(Some(store));
+        same(&mut *store, &model, "a large write, opened again");
+    }
+}
+
+/// A write of 1,000 records and 2 MiB.
+fn large(rev: u64, tree: &str) -> Write {
+    let body = "v".repeat((2 << 20) / 1000 + 1);
+    let names: Vec<_> = (0..1000).map(|n| format!("{tree}/{n:04}")).collect();
+    let records: Vec<_> = names.iter().map(|name| (name.as_str(), body.as_str())).collect();
+    write("hub/kv", Slot::Own, rev, &records)
 }
 
 /// Shelf by shelf, slot by slot, records by key.

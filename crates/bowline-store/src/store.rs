@@ -15,11 +15,18 @@ use crate::backup::Source;
 ///
 /// Nothing here asks for more than an etcd implementation can give:
 ///
-/// - *Size.* No [`Write`](bowline_types::Write) holds more than
+/// - *Size.* Almost every [`Write`](bowline_types::Write) holds at most
 ///   [`MAX_COMMIT_RECORDS`](bowline_types::MAX_COMMIT_RECORDS) records and
-///   [`MAX_COMMIT_BYTES`](bowline_types::MAX_COMMIT_BYTES) bytes, so each fits a transaction. A
+///   [`MAX_COMMIT_BYTES`](bowline_types::MAX_COMMIT_BYTES) bytes, so it fits a transaction. A
 ///   group is then as many transactions as it needs, sent in order without waiting between them,
 ///   which is why a failed commit promises only what [`Store::commit`] says.
+/// - *Larger writes.* Two may hold a whole map, and are one write all the same: an own shelf that
+///   is taken back from a peer, and a copy that takes the place of all there was. Both begin anew
+///   ([`Start::Clear`](bowline_types::Start::Clear)). An embedded store does each in one
+///   transaction. An etcd store puts the records under a fresh slot number in as many transactions
+///   as it takes, where nobody reads them, and then makes the meta name that number in one small
+///   one; what it staged before it fell is swept. Keys to drop are not counted: a write that drops
+///   many goes the same way, after what it keeps was copied to the fresh number.
 /// - *Compare.* Records live under `<slot number>/<key>`, the meta under `<shelf>/<slot>`. A fenced
 ///   write is a transaction whose condition is the modification revision at which this process
 ///   last saw that meta; if it fails, the meta is read and its tip is `found`.

@@ -8,7 +8,8 @@ use bowline_types::Ticket;
 
 use super::vfs::Faulty;
 use super::*;
-use crate::{BackupOptions, Outcome, Writer};
+use crate::conformance::{Disk, all_faults};
+use crate::{BackupOptions, Outcome, Store, Writer};
 
 fn open_on(disk: &Faulty, dir: &Path) -> Result<Sqlite, Error> {
     Sqlite::open_with(dir, Options { vfs: Some(disk.name), ..Options::default() })
@@ -28,6 +29,24 @@ fn after(tickets: std::ops::RangeInclusive<u64>) -> Image {
 
 fn reopened(dir: &Path) -> Image {
     Sqlite::open(dir).unwrap().image().unwrap()
+}
+
+#[test]
+fn it_conforms_on_a_bad_disk() {
+    let disk = Faulty::new(c"conforms");
+    let mut dir = None;
+    let mut open = |old: Option<Box<dyn Store>>| -> Box<dyn Store> {
+        if old.is_none() {
+            dir = Some(tempfile::tempdir().unwrap());
+        }
+        drop(old);
+        Box::new(open_on(&disk, dir.as_ref().unwrap().path()).unwrap())
+    };
+    all_faults(&mut open, &mut |now| {
+        let room = if now == Disk::Full { 0 } else { i64::MAX };
+        disk.rules.room.store(room, Relaxed);
+        disk.rules.no_sync.store(now == Disk::Broken, Relaxed);
+    });
 }
 
 #[test]

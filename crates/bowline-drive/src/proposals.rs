@@ -19,12 +19,16 @@ impl Proposals {
         (proposal.shelf.owner == *me).then_some((*link, proposal))
     }
 
-    /// Takes note of one; says whether it was asked before.
-    pub(crate) fn note(&mut self, node: &Node, proposal: &bowline_types::Proposal) -> bool {
+    /// Whether one was asked before, and so may have been decided.
+    pub(crate) fn is_known(&self, node: &Node, proposal: &bowline_types::Proposal) -> bool {
         let own = node.own().get(&proposal.shelf);
         let known = own.is_some_and(|own| own.verdict(&proposal.id).is_some());
-        let waits = self.0.insert(proposal.id.clone(), proposal.shelf.clone()).is_some();
-        known || waits || proposal.session != node.session()
+        known || self.0.contains_key(&proposal.id) || proposal.session != node.session()
+    }
+
+    /// Takes note of one.
+    pub(crate) fn note(&mut self, proposal: &bowline_types::Proposal) {
+        self.0.insert(proposal.id.clone(), proposal.shelf.clone());
     }
 
     /// Those whose verdict is on disk now.

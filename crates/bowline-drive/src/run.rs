@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bowline_store::{BackupOptions, Manifest, Outcome, Store, Writer};
-use bowline_sync::{Action, Event, Gate, Limits, Node, Sealer, Tag, WriteError};
+use bowline_sync::{Action, Event, Frame, Gate, Limits, Node, Sealer, Tag, WriteError};
 use bowline_types::{
     Change, Cursor, Guard, Item, Key, LinkId, Mono, NodeId, Now, Proposal, ProposalId, ShelfId,
     Term, Verdict, Wall,
@@ -24,6 +24,7 @@ use crate::handle::{Handle, Reading};
 use crate::links::Stopwatch;
 use crate::load::load;
 use crate::metrics::Metrics;
+use crate::pressure::{NO_MORE, Pressure};
 use crate::proposals::Proposals;
 use crate::traces::Traces;
 
@@ -140,6 +141,7 @@ pub fn start(options: Options, store: impl Store + 'static) -> Result<Drive, bow
             group.persist_records.observe(g.records as f64);
         }),
     );
+    let pressure = Pressure::new(room.clone());
     let handle = Handle { id: id.clone(), messages, metrics: metrics.clone(), room };
     let runner = Runner {
         traces: Traces::new(id.clone()),
@@ -153,6 +155,7 @@ pub fn start(options: Options, store: impl Store + 'static) -> Result<Drive, bow
         links: BTreeMap::new(),
         waits: BTreeMap::new(),
         proposals: Proposals::default(),
+        pressure,
         next_tag: 1,
         began: Instant::now(),
     };
@@ -211,6 +214,7 @@ struct Runner {
     links: BTreeMap<LinkId, LinkEnds>,
     waits: BTreeMap<Tag, Wait>,
     proposals: Proposals,
+    pressure: Pressure,
     next_tag: u64,
     began: Instant,
 }
@@ -267,6 +271,7 @@ impl Runner {
             self.traces.decided(&id, &shelf, &decision);
             self.handle(vec![Event::Decided { id, shelf, decision }], &mut asked);
         }
+        self.pressure.turned();
         self.traces.turned();
         self.metrics.turn_seconds.observe(began.elapsed().as_secs_f64());
         self.metrics.in_flight.set(i64::try_from(self.node.in_flight()).unwrap_or(i64::MAX));
@@ -339,8 +344,9 @@ impl Runner {
                 self.came(&event);
                 self.traces.came(&event, trace.as_deref());
                 permits.push(permit);
-                self.proposed(&event, events);
-                events.push(event);
+                if self.proposed(&event, events) {
+                    events.push(event);
+                }
             }
             Message::LinkUp { news, outbound } => self.link_up(*news, outbound, events),
             Message::LinkDown { link, peer } => self.link_down(link, peer, events),
@@ -418,18 +424,27 @@ impl Runner {
         }
     }
 
-    /// Tells folds of a proposal before the node has it: what they write goes to disk with it.
-    fn proposed(&mut self, event: &Event, events: &mut Vec<Event>) {
-        let Some((link, proposal)) = Proposals::of(event, &self.id) else { return };
-        let Some(from) = self.links.get(&link).map(|l| l.peer.clone()) else { return };
-        let (now, again) = (self.now(), self.proposals.note(&self.node, proposal));
-        let asked = Asked { from: &from, proposal, again };
+    /// Tells folds of a proposal before the node has it: what they write goes to disk with it. Says
+    /// whether the node is to have the event.
+    fn proposed(&mut self, event: &Event, events: &mut Vec<Event>) -> bool {
+        let Some((link, proposal)) = Proposals::of(event, &self.id) else { return true };
+        let Some(from) = self.links.get(&link).map(|l| l.peer.clone()) else { return true };
+        let again = self.proposals.is_known(&self.node, proposal);
+        if !again && !self.pressure.takes(proposal, self.writer.as_ref()) {
+            let (id, at) = (proposal.id.clone(), Cursor::default());
+            let verdict = Verdict::Refused { at, why: NO_MORE.into() };
+            self.act(Action::Send(link, Frame::Verdict { id, verdict }));
+            return false;
+        }
+        self.proposals.note(proposal);
+        let (now, asked) = (self.now(), Asked { from: &from, proposal, again });
         let writes: Vec<_> = self.folds.iter_mut().flat_map(|f| f.proposed(&asked, now)).collect();
         for (shelf, items) in writes {
             let tag = Tag(self.next_tag);
             self.next_tag += 1;
             events.push(Event::Write { tag, shelf, guards: vec![], items });
         }
+        true
     }
 
     fn judged(&mut self, id: &ProposalId, verdict: &Verdict) {

@@ -49,6 +49,7 @@ bowline_client::problems! {
     StoreUnusable = "BL-0208", 503, "the hub's store cannot be opened";
     StoreFailed = "BL-0209", 503, "the hub's store takes no more writes";
     DiskFull = "BL-0210", 507, "the hub's disk is full";
+    NoMore = "BL-0211", 503, "the owner's disk takes no more for now";
     NoCertificate = "BL-0301", 401, "no usable certificate was shown";
     Revoked = "BL-0302", 403, "the certificate has been revoked";
     NotInRoster = "BL-0303", 403, "the agent is not in the roster";

@@ -1,5 +1,6 @@
 //! Every way in which the agent says no, each with a code that has a page under `docs/errors/`.
 
+use bowline_drive::NO_MORE;
 use bowline_sync::WriteError;
 use bowline_types::Verdict;
 
@@ -25,6 +26,7 @@ bowline_client::problems! {
     Away = "BL-1140", 503, "the hub is away";
     Unknown = "BL-1141", 504, "nobody can tell whether it took effect";
     Refused = "BL-1142", 409, "its owner refused";
+    NoMore = "BL-0211", 503, "the owner's disk takes no more for now";
     Stopped = "BL-1150", 503, "the shelf has stopped";
     CommitTooLarge = "BL-1151", 413, "that does not fit in one commit";
     NotStopped = "BL-1152", 409, "the shelf has not stopped";
@@ -55,6 +57,9 @@ impl From<bowline_drive::Error> for Fault {
 pub(super) fn taken(verdict: Verdict) -> Result<(u64, bytes::Bytes), Fault> {
     match verdict {
         Verdict::Taken { at, answer } => Ok((at.rev, answer)),
+        Verdict::Refused { why, .. } if why == NO_MORE => {
+            Err(Code::NoMore.because("nothing was written").hint("try again in a moment"))
+        }
         Verdict::Refused { why, .. } => Err(Code::Refused.because(why)),
         Verdict::Unknown => {
             Err(Code::Unknown.because("the line was cut meanwhile").hint("read it, then try again"))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_drive::{Decider, Drive, Fold, Handle, LinkNews, Options, start};
-use bowline_store::Sqlite;
+use bowline_store::{Sqlite, Store};
 use bowline_sync::{Decision, Limits, Open, Sealer};
 use bowline_types::{
     Body, Change, Item, Key, NodeId, Now, Proposal, ShelfId, ShelfName, Signature,
@@ -95,6 +95,10 @@ pub(crate) struct Running {
 }
 
 pub(crate) fn run(name: &str, dir: &Path) -> Running {
+    run_on(name, Sqlite::open(dir).unwrap())
+}
+
+pub(crate) fn run_on(name: &str, store: impl Store + 'static) -> Running {
     let (tell, seen) = watch::channel((0, None));
     let options = Options {
         id: NodeId::new(name).unwrap(),
@@ -105,7 +109,7 @@ pub(crate) fn run(name: &str, dir: &Path) -> Running {
         decider: Box::new(Scribe),
         on_halt: Box::new(|why| panic!("{why}")),
     };
-    let drive = start(options, Sqlite::open(dir).unwrap()).unwrap();
+    let drive = start(options, store).unwrap();
     let handle = drive.handle();
     Running { drive, handle, seen }
 }

@@ -6,6 +6,7 @@ use axum::extract::State as Shared;
 use axum::response::Response;
 use axum::routing::post;
 use bowline_client::api::{OperationAsked, OperationCreate, Role};
+use bowline_drive::NO_MORE;
 use bowline_resources::{OperationRequest, OperationState, Phase, observed_shelf};
 use bowline_types::{NodeId, Verdict};
 use bytes::Bytes;
@@ -91,6 +92,9 @@ pub(super) async fn ask_agent(state: &State, agent: &NodeId, ask: Bytes) -> Resu
 fn answer_of(agent: &NodeId, verdict: Verdict) -> Result<Bytes, Fault> {
     match verdict {
         Verdict::Taken { answer, .. } => Ok(answer),
+        Verdict::Refused { why, .. } if why == NO_MORE => Err(Code::NoMore
+            .because(format!("that of {agent}; nothing was begun"))
+            .hint("try again in a moment")),
         Verdict::Refused { why, .. } => Err(Code::Refused.because(why)),
         Verdict::Expired => Err(Code::Away
             .because(format!("{agent} did not come in time; nothing was begun"))

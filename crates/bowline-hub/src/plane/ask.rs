@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bowline_drive::NO_MORE;
 use bowline_resources::argocd::{OPERATION_ID, REFRESH, app};
 use bowline_resources::{NOT_YET, Object, Observed, Operation, OperationRequest, observed_shelf};
 use bowline_types::{NodeId, Verdict};
@@ -152,7 +153,7 @@ async fn hand_over(state: &State, agent: &NodeId, request: &OperationRequest) ->
     let key = &request.key;
     match verdict {
         Ok(Verdict::Taken { .. }) => true,
-        Ok(Verdict::Refused { why, .. }) if !why.starts_with(NOT_YET) => {
+        Ok(Verdict::Refused { why, .. }) if !why.starts_with(NOT_YET) && why != NO_MORE => {
             tracing::warn!(%agent, %key, why, "the agent does not take an operation on");
             true
         }

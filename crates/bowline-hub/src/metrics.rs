@@ -143,6 +143,8 @@ pub(crate) async fn text(state: &State, by_agent: bool) -> String {
     r.register("agents", "Agents in the roster", gauge(agents));
     let up = state.views.links.up() as u64;
     r.register("agents_connected", "Agents that are connected", gauge(up));
+    let again = state.views.links.again.clone();
+    r.register("reconnects", "Agents that came back since this hub started", again);
     let sum = lags.iter().map(|(_, lag)| lag).sum();
     let max = lags.iter().map(|(_, lag)| *lag).max().unwrap_or(0);
     r.register("lag_records", "Records that connected agents lack, in all", gauge(sum));

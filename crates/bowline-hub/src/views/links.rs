@@ -9,10 +9,15 @@ use bowline_drive::LinkNews;
 use bowline_types::{LinkId, NodeId, Wall};
 use bowline_wire::{Counters, ForeignLink, LinkHandle, Transport};
 use parking_lot::RwLock;
+use prometheus_client::metrics::counter::Counter;
 
 /// The last link of each agent.
 #[derive(Debug, Default)]
-pub(crate) struct Links(RwLock<BTreeMap<NodeId, LinkState>>);
+pub(crate) struct Links {
+    last: RwLock<BTreeMap<NodeId, LinkState>>,
+    /// Links of agents that were connected before, since this hub started.
+    pub(crate) again: Counter,
+}
 
 /// A link, up or down.
 #[derive(Clone, Debug)]
@@ -43,23 +48,23 @@ impl LinkState {
 impl Links {
     /// An agent's link.
     pub(crate) fn get(&self, agent: &NodeId) -> Option<LinkState> {
-        self.0.read().get(agent).cloned()
+        self.last.read().get(agent).cloned()
     }
 
     /// How many are up.
     pub(crate) fn up(&self) -> usize {
-        self.0.read().values().filter(|l| l.handle.is_some()).count()
+        self.last.read().values().filter(|l| l.handle.is_some()).count()
     }
 
     /// Everybody who is connected.
     pub(crate) fn connected(&self) -> Vec<NodeId> {
-        let links = self.0.read();
+        let links = self.last.read();
         links.iter().filter(|(_, l)| l.handle.is_some()).map(|(n, _)| n.clone()).collect()
     }
 
     /// For how long those who are up have been so, in the mean.
     pub(crate) fn mean_time(&self, now: Wall) -> Duration {
-        let links = self.0.read();
+        let links = self.last.read();
         let since = links.values().filter(|l| l.handle.is_some()).map(|l| l.since);
         let (sum, count) = since.fold((0, 0), |(sum, count), since| {
             (now.0.saturating_sub(since.0).saturating_add(sum), count + 1)
@@ -69,7 +74,7 @@ impl Links {
 
     /// An agent that is not in the roster any more is forgotten.
     pub(crate) fn forget(&self, agent: &NodeId) {
-        self.0.write().remove(agent);
+        self.last.write().remove(agent);
     }
 
     /// An agent of another dialect is connected.
@@ -84,12 +89,19 @@ impl Links {
             handle: Some(link.handle.clone()),
             error: None,
         };
-        self.0.write().insert(link.peer.clone(), state);
+        let before = self.last.write().insert(link.peer.clone(), state);
+        self.count(before.as_ref());
+    }
+
+    fn count(&self, before: Option<&LinkState>) {
+        if before.is_some() {
+            self.again.inc();
+        }
     }
 
     /// It is gone, unless another link of it is up.
     pub(super) fn foreign_down(&self, agent: &NodeId, now: Wall) {
-        let mut links = self.0.write();
+        let mut links = self.last.write();
         let ended = |s: &&mut LinkState| s.handle.as_ref().is_some_and(|h| h.end().is_some());
         if let Some(state) = links.get_mut(agent).filter(ended) {
             let end = state.handle.take().and_then(|handle| handle.end());
@@ -100,7 +112,7 @@ impl Links {
 
     /// Takes news; says whom they are about.
     pub(crate) fn news(&self, news: &LinkNews, now: Wall) -> NodeId {
-        let mut links = self.0.write();
+        let mut links = self.last.write();
         match news {
             LinkNews::Up { link, peer, remote, transport, version, counters, handle, .. } => {
                 let state = LinkState {
@@ -113,7 +125,7 @@ impl Links {
                     handle: Some(handle.clone()),
                     error: links.get(peer).and_then(|before| before.error.clone()),
                 };
-                links.insert(peer.clone(), state);
+                self.count(links.insert(peer.clone(), state).as_ref());
                 peer.clone()
             }
             LinkNews::Down { link, peer } => {

@@ -153,3 +153,35 @@ async fn what_is_known_of_an_agent_that_is_away_survives_a_restart() {
     std::fs::remove_file(stage.dir.path().join("contacts.json")).unwrap();
     stage.admin.remove_agent("alpha").await.unwrap();
 }
+
+/// Waits until the hub says so of an agent.
+async fn is_connected(stage: &Stage, name: &str, up: bool) {
+    eventually("the agent came, or went", async || {
+        (stage.admin.agent(name).await.unwrap().connected == up).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_that_come_back_are_counted() {
+    let stage = Stage::new().await;
+    let metrics = stage.hub.addresses.metrics.unwrap();
+    let count = async || {
+        let (_, text) = crate::raw::plain(metrics, "/metrics").await;
+        let line = text.lines().find_map(|l| l.strip_prefix("bowline_hub_reconnects_total "));
+        line.expect("it is always told").parse::<u64>().unwrap()
+    };
+    let homes = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    for (home, name) in homes.iter().zip(["alpha", "beta"]) {
+        join(home.path(), &stage.join_token(name, Mode::Managed).await).await.unwrap();
+        let agent = Agent::start(home.path(), stage.hub.addresses.agents.port());
+        let link = agent.connect().await.unwrap();
+        is_connected(&stage, name, true).await;
+        assert_eq!(count().await, if name == "alpha" { 0 } else { 1 }, "a first time");
+        link.abort();
+        is_connected(&stage, name, false).await;
+        agent.connect().await.unwrap();
+        is_connected(&stage, name, true).await;
+    }
+    assert_eq!(count().await, 2);
+}

@@ -18,13 +18,20 @@ pub(crate) struct Kv {
 }
 
 impl Kv {
-    /// One key.
-    pub(crate) fn get(&self, key: &str) -> Option<KvEntry> {
-        self.entries.read().get(key).and_then(entry)
+    /// One key; a secret's value only with `reveal`.
+    pub(crate) fn get(&self, key: &str, reveal: bool) -> Option<KvEntry> {
+        self.entries.read().get(key).and_then(|record| entry(record, reveal))
     }
 
-    /// Keys that begin with `prefix`, after `after`, at most `limit` of them.
-    pub(crate) fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Vec<KvEntry> {
+    /// Keys that begin with `prefix`, after `after`, at most `limit` of them; values of secrets only
+    /// with `reveal`.
+    pub(crate) fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+        reveal: bool,
+    ) -> Vec<KvEntry> {
         let entries = self.entries.read();
         let from = after.map_or(prefix, |after| after.max(prefix));
         let range =
@@ -32,7 +39,7 @@ impl Kv {
         range
             .take_while(|(key, _)| key.as_str().starts_with(prefix))
             .filter(|(key, _)| after.is_none_or(|after| key.as_str() > after))
-            .filter_map(|(_, record)| entry(record))
+            .filter_map(|(_, record)| entry(record, reveal))
             .take(limit)
             .collect()
     }
@@ -43,9 +50,11 @@ impl Kv {
     }
 }
 
-fn entry(record: &Record) -> Option<KvEntry> {
+fn entry(record: &Record, reveal: bool) -> Option<KvEntry> {
     let body = record.body.as_ref()?;
-    Some(KvEntry::new(record.key.as_str(), &body.bytes, record.born, record.rev))
+    let hidden = body.secret && !reveal;
+    let bytes = if hidden { KvEntry::REDACTED.as_bytes() } else { &body.bytes };
+    Some(KvEntry::new(record.key.as_str(), bytes, record.born, record.rev))
 }
 
 /// Follows the shelf.

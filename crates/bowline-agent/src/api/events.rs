@@ -44,6 +44,7 @@ struct Tail {
     objects: bool,
     kv: bool,
     prefix: String,
+    reveal: bool,
     /// The last change that was told.
     at: u64,
     walk: Walk,
@@ -88,6 +89,7 @@ impl Tail {
             objects: has("object"),
             kv: has("kv"),
             prefix: query.prefix.clone().unwrap_or_default(),
+            reveal: query.reveal,
             ready: VecDeque::new(),
             walk: Walk::Done,
             api,
@@ -157,7 +159,7 @@ impl Tail {
             }
             Walk::Objects(_) => Walk::Kv(None),
             Walk::Kv(after) if self.kv => {
-                let entries = self.api.kv.list(&self.prefix, after.as_deref(), CHUNK);
+                let entries = self.api.kv.list(&self.prefix, after.as_deref(), CHUNK, self.reveal);
                 let last = entries.last().map(|entry| entry.key.clone());
                 for entry in entries {
                     let (verb, key) = (Verb::Put, entry.key.clone());
@@ -184,7 +186,7 @@ impl Tail {
                 what.into_iter().for_each(|what| self.push(what));
             }
             About::Kv(key) if self.kv && key.starts_with(&self.prefix) => {
-                let entry = self.api.kv.get(key);
+                let entry = self.api.kv.get(key, self.reveal);
                 let verb = if entry.is_some() { Verb::Put } else { Verb::Gone };
                 self.push(What::Kv { verb, key: key.clone(), entry });
             }

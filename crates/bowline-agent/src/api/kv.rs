@@ -1,4 +1,8 @@
 //! Key/value: read from this agent's copy at once, written by the hub's leave.
+//!
+//! Programs beside the agent are what secrets are for, and loopback knows no roles: whoever names a
+//! key is given its value. Whoever lists or watches, most often to look around, sees secrets only if
+//! they say so.
 
 use std::time::Duration;
 
@@ -25,7 +29,7 @@ pub(super) async fn list(State(api): Shared, asked: Asked) -> Result<Json<List<K
     let limit = query.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
     let cursor = Some(api.world.news.cursor(api.world.news.last()));
     let prefix = query.prefix.as_deref().unwrap_or("");
-    let mut items = api.kv.list(prefix, query.from.as_deref(), limit + 1);
+    let mut items = api.kv.list(prefix, query.from.as_deref(), limit + 1, query.reveal);
     let more = items.len() > limit;
     items.truncate(limit);
     let next = items.last().filter(|_| more).map(|e| e.key.clone());
@@ -36,7 +40,7 @@ pub(super) async fn read(
     State(api): Shared,
     Path(key): Path<String>,
 ) -> Result<Json<KvEntry>, Fault> {
-    api.kv.get(&key).map(Json).ok_or_else(|| Code::NoKey.because(key))
+    api.kv.get(&key, true).map(Json).ok_or_else(|| Code::NoKey.because(key))
 }
 
 pub(super) async fn put(
@@ -55,7 +59,7 @@ pub(super) async fn put(
     }
     let rev = api.propose(&key, item, query.cas).await?;
     // It is in the copy, unless this agent does not hold that part, or somebody was faster since.
-    let entry = api.kv.get(key.as_str()).filter(|e| e.rev >= rev);
+    let entry = api.kv.get(key.as_str(), true).filter(|e| e.rev >= rev);
     Ok(Json(entry.unwrap_or_else(|| KvEntry::new(key.as_str(), &bytes, rev, rev))))
 }
 
@@ -100,7 +104,7 @@ impl Api {
         if let (Verdict::Refused { why, .. }, Some(_)) = (&verdict, cas)
             && why.starts_with(key.as_str())
         {
-            let rev = self.kv.get(key.as_str()).map(|e| e.rev);
+            let rev = self.kv.get(key.as_str(), false).map(|e| e.rev);
             return Err(Code::Conflict.because(why).rev(rev).hint("read it again, then write"));
         }
         taken(verdict).map(|(rev, _)| rev)

@@ -223,3 +223,43 @@ async fn a_watch_tells_what_changes_and_can_be_taken_up_again() {
     let event = soon("the next one", events.next()).await.unwrap().unwrap();
     assert!(matches!(event.what, bowline_client::api::What::Kv { key, .. } if key == "app/b"));
 }
+
+#[tokio::test]
+async fn a_secret_is_given_by_its_key_and_shown_in_lists_and_events_only_when_asked_for() {
+    use bowline_client::api::{EventQuery, KvEntry, What};
+    let temp = tempfile::tempdir().unwrap();
+    let (_hub, agent) = pair(&temp, Mode::Managed).await;
+    let client = client(&agent);
+    client.kv_put_secret("db/password", "hunter2".into(), None).await.unwrap();
+    client.kv_put("db/user", "app".into(), None).await.unwrap();
+    assert_eq!(client.kv_get("db/password").await.unwrap().value, "hunter2");
+    for (reveal, password) in [(false, KvEntry::REDACTED), (true, "hunter2")] {
+        let query = KvQuery { prefix: Some("db/".into()), reveal, ..KvQuery::default() };
+        let page = client.kv_list(&query).await.unwrap();
+        let values: Vec<_> = page.items.iter().map(|e| e.value.as_str()).collect();
+        assert_eq!(values, [password, "app"]);
+
+        let kinds = Some("kv".into());
+        let query = EventQuery { kinds, initial: true, reveal, ..EventQuery::default() };
+        let mut events = client.events(&query).await.unwrap();
+        let mut told = vec![];
+        soon("the present, and then a change", async {
+            loop {
+                match events.next().await.unwrap().unwrap().what {
+                    What::Kv { entry, .. } => told.push(entry.unwrap().value),
+                    // Once more, as a change this time.
+                    What::Ready => {
+                        let again = client.kv_put_secret("db/password", "hunter2".into(), None);
+                        again.await.unwrap();
+                    }
+                    _ => {}
+                }
+                if told.len() == 3 {
+                    return;
+                }
+            }
+        })
+        .await;
+        assert_eq!(told, [password, "app", password]);
+    }
+}

@@ -123,4 +123,7 @@ pub struct EventQuery {
     /// Key/value: only keys that begin so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
+    /// Key/value, at an agent: with the values of secrets. A hub goes by the token's role.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub reveal: bool,
 }

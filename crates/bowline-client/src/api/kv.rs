@@ -72,6 +72,9 @@ pub struct KvQuery {
     /// Put: the value is a secret; sealed on disk, and hidden from viewers.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub secret: bool,
+    /// List, at an agent: with the values of secrets. A hub goes by the token's role.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub reveal: bool,
     /// At most so many items.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,

@@ -48,7 +48,8 @@ pub(super) fn routes(routes: Routes) -> Routes {
 /// An entry as the caller may see it.
 pub(super) fn entry(record: &Record, reveal: bool) -> Option<KvEntry> {
     let body = record.body.as_ref()?;
-    let bytes: &[u8] = if body.secret && !reveal { b"(redacted)" } else { &body.bytes };
+    let hidden = body.secret && !reveal;
+    let bytes = if hidden { KvEntry::REDACTED.as_bytes() } else { &body.bytes };
     Some(KvEntry::new(record.key.as_str(), bytes, record.born, record.rev))
 }
 

@@ -1,6 +1,9 @@
 //! Who may call the API and who may join: bodies on the `access` shelf, which nobody copies.
+//!
+//! What takes a right back counts before it is on disk: a disk that is full or slow must not keep
+//! anybody in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bowline_client::api::{JoinTokenView, Role, Time, TokenView};
 use bowline_identity::{ApiTokenHash, JoinRecord, Revocations};
@@ -26,6 +29,13 @@ pub(crate) struct TokenEntry {
 }
 
 impl TokenEntry {
+    /// Whether it is for everything and does not end.
+    fn is_full(&self) -> bool {
+        let limited =
+            !self.agents.is_empty() || !self.namespaces.is_empty() || self.expires.is_some();
+        self.role == Role::Admin && !limited
+    }
+
     /// Without its hash.
     pub(crate) fn view(&self) -> TokenView {
         TokenView {
@@ -115,23 +125,74 @@ struct Entries {
     joins: BTreeMap<String, (Rev, JoinEntry)>,
     revoked: BTreeMap<NodeId, (Rev, RevokedEntry)>,
     rotation: Option<RotationEntry>,
+    /// What the disk does not say yet: keys of tokens that were taken back, nodes cut off.
+    taken_back: BTreeSet<Key>,
+    barred: BTreeMap<NodeId, Wall>,
+}
+
+/// What it takes to take a token back on disk.
+pub(crate) struct TakenBack {
+    pub(crate) rev: Rev,
+    /// Another token for everything, and its rev, if this was one.
+    pub(crate) other: Option<(String, Rev)>,
 }
 
 impl AccessView {
     pub(crate) fn token(&self, id: &str) -> Option<(Rev, TokenEntry)> {
-        self.0.read().tokens.get(id).cloned()
+        self.0.read().token(id).cloned()
     }
 
     pub(crate) fn tokens(&self) -> Vec<TokenEntry> {
-        self.0.read().tokens.values().map(|(_, t)| t.clone()).collect()
+        self.0.read().tokens().map(|(_, t)| t.clone()).collect()
     }
 
     pub(crate) fn join(&self, id: &str) -> Option<(Rev, JoinEntry)> {
-        self.0.read().joins.get(id).cloned()
+        self.0.read().join(id).cloned()
     }
 
     pub(crate) fn joins(&self) -> Vec<JoinEntry> {
-        self.0.read().joins.values().map(|(_, j)| j.clone()).collect()
+        let entries = self.0.read();
+        let joins = entries.joins.iter().filter(|(id, _)| !entries.is_taken_back("join", id));
+        joins.map(|(_, (_, join))| join.clone()).collect()
+    }
+
+    /// A token counts no more from here on, unless it is the last one for everything: then none.
+    /// Of two who take back each other's, one is first.
+    pub(crate) fn take_back_token(&self, id: &str) -> Option<Result<TakenBack, LastToken>> {
+        let mut entries = self.0.write();
+        let (rev, token) = entries.token(id)?;
+        let rev = *rev;
+        let other = match token.is_full() {
+            false => None,
+            true => {
+                let other = entries.tokens().find(|(_, t)| t.id != id && t.is_full());
+                let Some((rev, other)) = other else { return Some(Err(LastToken)) };
+                Some((other.id.clone(), *rev))
+            }
+        };
+        entries.taken_back.extend(key("token", id));
+        Some(Ok(TakenBack { rev, other }))
+    }
+
+    /// A join token counts no more from here on; its rev.
+    pub(crate) fn take_back_join(&self, id: &str) -> Option<Rev> {
+        let mut entries = self.0.write();
+        let rev = entries.join(id)?.0;
+        entries.taken_back.extend(key("join", id));
+        Some(rev)
+    }
+
+    /// It could not be taken back after all, so it counts again.
+    pub(crate) fn give_back(&self, kind: &str, id: &str) {
+        let mut entries = self.0.write();
+        entries.taken_back.retain(|taken| Some(taken) != key(kind, id).as_ref());
+    }
+
+    /// Certificates of a node that were issued at or before this moment count no more from here on.
+    pub(crate) fn bar(&self, node: &NodeId, at: Wall) {
+        let mut entries = self.0.write();
+        let barred = entries.barred.entry(node.clone()).or_insert(at);
+        *barred = at.max(*barred);
     }
 
     pub(crate) fn rotation(&self) -> Option<RotationEntry> {
@@ -141,15 +202,21 @@ impl AccessView {
     /// What TLS must refuse.
     pub(crate) fn revocations(&self) -> Revocations {
         let mut out = Revocations::default();
-        for (_, entry) in self.0.read().revoked.values() {
+        let entries = self.0.read();
+        for (_, entry) in entries.revoked.values() {
             out.revoke_node(entry.node.clone(), entry.at);
+        }
+        for (node, at) in &entries.barred {
+            out.revoke_node(node.clone(), *at);
         }
         out
     }
 
     /// When a node was last cut off.
     pub(crate) fn revoked_at(&self, node: &NodeId) -> Option<Wall> {
-        self.0.read().revoked.get(node).map(|(_, entry)| entry.at)
+        let entries = self.0.read();
+        let written = entries.revoked.get(node).map(|(_, entry)| entry.at);
+        written.max(entries.barred.get(node).copied())
     }
 
     pub(crate) fn changed(&self, changes: &[Change]) {
@@ -164,7 +231,27 @@ impl AccessView {
     }
 }
 
+/// There is no other token for everything that does not end.
+#[derive(Debug)]
+pub(crate) struct LastToken;
+
 impl Entries {
+    fn is_taken_back(&self, kind: &str, id: &str) -> bool {
+        !self.taken_back.is_empty() && key(kind, id).is_some_and(|k| self.taken_back.contains(&k))
+    }
+
+    fn token(&self, id: &str) -> Option<&(Rev, TokenEntry)> {
+        self.tokens.get(id).filter(|_| !self.is_taken_back("token", id))
+    }
+
+    fn tokens(&self) -> impl Iterator<Item = &(Rev, TokenEntry)> {
+        self.tokens.values().filter(|(_, t)| !self.is_taken_back("token", &t.id))
+    }
+
+    fn join(&self, id: &str) -> Option<&(Rev, JoinEntry)> {
+        self.joins.get(id).filter(|_| !self.is_taken_back("join", id))
+    }
+
     fn put(&mut self, kind: &str, id: &str, record: &Record) {
         match kind {
             "token" => {
@@ -179,6 +266,7 @@ impl Entries {
             }
             "revoked" => {
                 if let Some(entry) = decode::<RevokedEntry>(record) {
+                    self.barred.retain(|node, at| *node != entry.node || *at > entry.at);
                     self.revoked.insert(entry.node.clone(), (record.rev, entry));
                 }
             }
@@ -188,6 +276,7 @@ impl Entries {
     }
 
     fn gone(&mut self, kind: &str, id: &str) {
+        self.taken_back.retain(|taken| Some(taken) != key(kind, id).as_ref());
         match kind {
             "token" => drop(self.tokens.remove(id)),
             "join" => drop(self.joins.remove(id)),

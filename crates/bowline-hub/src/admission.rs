@@ -118,8 +118,11 @@ impl Desk {
         let used = entry.record.redeem(now, secret, &entry.agent, key).map_err(unknown)?;
         // The use is on disk before anything is given for it; of two at once, one loses here.
         let again = used == entry.record;
-        let cut_off = self.0.views.access.revoked_at(&entry.agent);
-        if cut_off.is_some_and(|moment| moment >= entry.created) {
+        let cut_off = || {
+            let moment = self.0.views.access.revoked_at(&entry.agent);
+            moment.is_some_and(|moment| moment >= entry.created)
+        };
+        if cut_off() {
             // The same key may ask again for a lost answer, but no token from before a revocation
             // or a removal undoes it, used or not.
             return Err(unknown(join::Refusal::Used));
@@ -131,6 +134,10 @@ impl Desk {
             let item = Item::put(shelf_key, access::encode(&used));
             let wrote = self.0.handle.write(&shelves::access(), vec![guard], vec![item]).await;
             wrote.map_err(|_| unknown(join::Refusal::Used))?;
+            // The disk may have taken long.
+            if cut_off() || self.0.views.access.join(&request.token_id).is_none() {
+                return Err(unknown(join::Refusal::Used));
+            }
         }
         let grant = self.let_in(&entry, &request, now).await?;
         self.tell_audit("agent.join", &entry.agent, peer).await;
@@ -157,6 +164,7 @@ impl Desk {
         entry.certificate = Some(certificate(&signed));
         entry.revoked = None;
         self.keep(&entry, listed.map(|l| l.rev)).await?;
+        self.0.views.roster.lift(&join.agent, join.created);
         Ok(self.grant(signed))
     }
 

@@ -28,6 +28,7 @@ use crate::state::State;
 pub(crate) use agents::lags;
 use bowline_client::api::Outcome;
 use openapi::Doc;
+use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
 /// Routes and what they are for.
@@ -116,6 +117,38 @@ async fn change<T: Send + 'static>(
     deed: Deed,
     work: impl Future<Output = Result<T, Fault>> + Send + 'static,
 ) -> Result<T, Fault> {
+    begun(state, deed, work).await.unwrap_or_else(|_| Err(broke_off()))
+}
+
+/// The same for what takes a right back, which counts in memory already. The middle lets it in on a
+/// full disk too: then the answer says at once what holds and what does not.
+async fn in_effect<T: Send + 'static>(
+    state: &Arc<State>,
+    deed: Deed,
+    work: impl Future<Output = Result<T, Fault>> + Send + 'static,
+) -> Result<T, Fault> {
+    let done = begun(state, deed, work);
+    match state.handle.room().unless_full(done).await {
+        Ok(done) => done.unwrap_or_else(|_| Err(broke_off())),
+        Err(path) => {
+            let path = path.display();
+            let why = format!("it is in effect, but not on disk: no space is left for {path}");
+            let hint = "free space on the hub's device, and it is written by itself; if the hub \
+                        ends before, it is forgotten: do it again then";
+            Err(Code::DiskFull.because(why).hint(hint))
+        }
+    }
+}
+
+fn broke_off() -> Fault {
+    Code::Internal.because("the work broke off")
+}
+
+fn begun<T: Send + 'static>(
+    state: &Arc<State>,
+    deed: Deed,
+    work: impl Future<Output = Result<T, Fault>> + Send + 'static,
+) -> JoinHandle<Result<T, Fault>> {
     let state = state.clone();
     let task = async move {
         let mut entered: Entered = state.audit.enter(deed, Outcome::Done).await;
@@ -133,8 +166,7 @@ async fn change<T: Send + 'static>(
     };
     // A task of its own, and still part of the request's trace; its lines in the log too.
     let task = bowline_wire::trace::within(bowline_wire::trace::current(), task);
-    let task = tokio::spawn(task.in_current_span());
-    task.await.unwrap_or_else(|_| Err(Code::Internal.because("the work broke off")))
+    tokio::spawn(task.in_current_span())
 }
 
 /// JSON with a status.

@@ -11,7 +11,7 @@ use axum::extract::ConnectInfo;
 use bowline_client::api::{Outcome, Role};
 use bowline_drive::{Drive, Handle, NoDecider};
 use bowline_identity::ApiToken;
-use bowline_store::{Options as StoreOptions, Sqlite};
+use bowline_store::{Options as StoreOptions, Sqlite, Store};
 use bowline_types::{Cursor, Item, NodeId};
 use bowline_wire::{HttpPort, Incoming, PortTls, Server, ServerHandle, ServerOptions};
 use futures_util::future::join_all;
@@ -76,8 +76,14 @@ pub struct Hub {
 impl Hub {
     /// Opens everything and listens.
     pub async fn start(options: HubOptions) -> Result<Self, Error> {
-        let now = clock::now();
         let store = open_store(&options)?;
+        Self::start_on(options, store).await
+    }
+
+    /// The same on another store: one that fails when it is told to, in tests.
+    #[doc(hidden)]
+    pub async fn start_on(options: HubOptions, store: impl Store + 'static) -> Result<Self, Error> {
+        let now = clock::now();
         let pki = options.data.join("pki");
         let pki =
             Pki::open(pki, options.ca.as_deref(), &options.sans, options.dialect.is_some(), now)?;

@@ -113,7 +113,15 @@ impl State {
         Ok(at.rev)
     }
 
-    /// Makes all certificates of a node that were issued so far worthless, durably, and cuts it off.
+    /// Cuts a node off in this process, now: nothing here waits for the disk.
+    pub(crate) fn bar(&self, node: &NodeId, at: Wall, why: &str) {
+        self.views.access.bar(node, at);
+        self.views.roster.bar(node, at);
+        self.pki.set_revocations(self.views.access.revocations());
+        self.cut(node, why);
+    }
+
+    /// Makes all certificates of a node that were issued so far worthless, durably.
     pub(crate) async fn revoke_certificates(
         &self,
         node: &NodeId,

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, post, put};
 use bowline_client::api::{AgentCreate, List, ModeChange, Revoke, Role};
 use bowline_resources::{LabelSelector, ObjectKey, RosterEntry, roster_shelf};
-use bowline_types::{Guard, Item, NodeId, Prefix};
+use bowline_types::{Guard, Item, NodeId, Prefix, Wall};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::json;
@@ -19,7 +19,7 @@ use serde_json::json;
 use super::caller::Caller;
 use super::input::{At, Json, Params, limit};
 use super::openapi::Doc;
-use super::{Routes, change, json};
+use super::{Routes, change, in_effect, json};
 use crate::audit::Deed;
 use crate::clock;
 use crate::dialect;
@@ -246,18 +246,19 @@ async fn revoke(
     let listed = caller.agent(Role::Admin, "agent.revoke", &name)?;
     let (inner, node) = (state.clone(), listed.entry.name.clone());
     let deed = Deed { detail: asked.reason.clone(), ..deed(&caller, "agent.revoke", &name) };
-    let work = async move { cut_off(&inner, listed, &asked.reason).await };
-    change(&state, deed, work).await?;
+    let at = clock::now();
+    state.bar(&node, at, REVOKED);
+    let work = async move { cut_off(&inner, listed, at, &asked.reason).await };
+    in_effect(&state, deed, work).await?;
     let listed = state.views.roster.get(&node).ok_or_else(|| Code::NoAgent.problem())?;
     Ok(json(StatusCode::OK, &view(&state, &listed).await?))
 }
 
-/// First the certificates, then the links, then the roster, which others may be writing: whatever
-/// comes after, the agent is out.
-async fn cut_off(state: &State, listed: Listed, reason: &str) -> Result<(), Fault> {
-    let (node, at) = (listed.entry.name.clone(), clock::now());
+/// Puts on disk that an agent is out: first the certificates, then the roster, which others may be
+/// writing.
+async fn cut_off(state: &State, listed: Listed, at: Wall, reason: &str) -> Result<(), Fault> {
+    let node = listed.entry.name.clone();
     state.revoke_certificates(&node, at, reason).await?;
-    state.cut(&node, REVOKED);
     let mut listed = Some(listed);
     let mut tries = 0;
     while let Some(now) = listed {

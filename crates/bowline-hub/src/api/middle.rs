@@ -19,6 +19,13 @@ use crate::state::State;
 /// Paths that answer for as long as somebody listens.
 const STREAMS: [&str; 2] = ["/api/v1/events", "/api/v1/backup"];
 
+/// What takes a right back counts before it is on disk, and so is begun on a full one too.
+const TAKES_BACK: [(Method, &str); 3] = [
+    (Method::POST, "/api/v1/agents/{agent}/revoke"),
+    (Method::DELETE, "/api/v1/tokens/{id}"),
+    (Method::DELETE, "/api/v1/join-tokens/{id}"),
+];
+
 /// Lets a request in, bounds its time and counts it.
 pub(crate) async fn around(
     Shared(state): Shared<Arc<State>>,
@@ -40,7 +47,7 @@ pub(crate) async fn around(
             vec![("http.request.method", method), ("http.route", route)]
         };
         let work = async {
-            let response = bounded(&state, request, next).await;
+            let response = bounded(&state, &route, request, next).await;
             tracing::debug!(method, route, status = response.status().as_u16(), "answered");
             response
         };
@@ -61,14 +68,15 @@ fn named(method: &Method) -> &str {
     if known.contains(method) { method.as_str() } else { "other" }
 }
 
-async fn bounded(state: &State, request: Request, next: Next) -> Response {
+async fn bounded(state: &State, route: &str, request: Request, next: Next) -> Response {
     let Ok(_permit) = state.requests.try_acquire() else {
         let hint = "try again in a moment";
         return Code::Busy.problem().hint(hint).into_response();
     };
-    let writes = !request.method().is_safe();
+    let takes_back = TAKES_BACK.iter().any(|(m, r)| m == request.method() && *r == route);
+    let waits = !request.method().is_safe() && !takes_back;
     let work = async {
-        if !writes {
+        if !waits {
             return next.run(request).await;
         }
         let room = state.handle.room();

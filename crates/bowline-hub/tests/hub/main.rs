@@ -11,6 +11,7 @@ mod certificates;
 mod collector;
 mod documents;
 mod events;
+mod full;
 mod links;
 mod modes;
 mod operator;

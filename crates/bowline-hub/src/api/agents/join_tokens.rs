@@ -14,7 +14,7 @@ use serde_json::json;
 use super::super::caller::Caller;
 use super::super::input::{At, Json};
 use super::super::openapi::Doc;
-use super::super::{Routes, change, json};
+use super::super::{Routes, change, in_effect, json};
 use crate::access::{self, JoinEntry};
 use crate::audit::Deed;
 use crate::clock;
@@ -97,13 +97,15 @@ async fn remove(
 ) -> Result<Response, Fault> {
     caller.fleet(Role::Admin, "join-token.revoke", &id)?;
     let missing = || Code::NoTokenHere.because(format!("join token {id:?}"));
-    let (rev, _) = state.views.access.join(&id).ok_or_else(missing)?;
     let key = access::key("join", &id).ok_or_else(missing)?;
+    let rev = state.views.access.take_back_join(&id).ok_or_else(missing)?;
     let guard = Guard { key: key.clone(), at: Some(rev) };
-    let handle = state.handle.clone();
+    let (inner, back) = (state.clone(), id.clone());
     let work = async move {
-        Ok(handle.write(&shelves::access(), vec![guard], vec![Item::remove(key)]).await?)
+        let (shelf, items) = (shelves::access(), vec![Item::remove(key)]);
+        let wrote = inner.handle.write(&shelf, vec![guard], items).await;
+        Ok(wrote.inspect_err(|_| inner.views.access.give_back("join", &back))?)
     };
-    change(&state, caller.deed("join-token.revoke", id.clone()), work).await?;
+    in_effect(&state, caller.deed("join-token.revoke", id.clone()), work).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

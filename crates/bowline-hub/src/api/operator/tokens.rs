@@ -14,8 +14,8 @@ use serde_json::json;
 use super::super::caller::Caller;
 use super::super::input::{At, Json};
 use super::super::openapi::Doc;
-use super::super::{Routes, change, json};
-use crate::access::{self, TokenEntry};
+use super::super::{Routes, change, in_effect, json};
+use crate::access::{self, LastToken, TokenEntry};
 use crate::audit::Deed;
 use crate::clock;
 use crate::problem::{Code, Fault};
@@ -104,29 +104,22 @@ async fn remove(
 ) -> Result<Response, Fault> {
     caller.fleet(Role::Admin, "token.revoke", &id)?;
     let missing = || Code::NoTokenHere.because(format!("{id:?}"));
-    let (rev, entry) = state.views.access.token(&id).ok_or_else(missing)?;
-    let full = |t: &TokenEntry| {
-        let limited = !t.agents.is_empty() || !t.namespaces.is_empty() || t.expires.is_some();
-        t.role == Role::Admin && !limited
-    };
     let key = access::key("token", &id).ok_or_else(missing)?;
-    let mut guards = vec![Guard { key: key.clone(), at: Some(rev) }];
-    if full(&entry) {
-        let others = state.views.access.tokens();
-        let other = others.iter().find(|t| t.id != id && full(t));
-        let other = other.and_then(|t| {
-            let at = Some(state.views.access.token(&t.id)?.0);
-            Some(Guard { key: access::key("token", &t.id)?, at })
-        });
-        // Two that take back each other's token at once must not both succeed.
-        guards.push(other.ok_or_else(|| {
-            let why = "it is the last token for everything that does not end";
-            Code::LastToken.because(why).hint("make another admin token first")
-        })?);
-    }
-    let handle = state.handle.clone();
-    let work =
-        async move { Ok(handle.write(&shelves::access(), guards, vec![Item::remove(key)]).await?) };
-    change(&state, caller.deed("token.revoke", id.clone()), work).await?;
+    let taken = state.views.access.take_back_token(&id).ok_or_else(missing)?;
+    let taken = taken.map_err(|LastToken| {
+        let why = "it is the last token for everything that does not end";
+        Code::LastToken.because(why).hint("make another admin token first")
+    })?;
+    // Two that take back each other's token at once must not both succeed.
+    let other = taken.other.and_then(|(id, rev)| Some((access::key("token", &id)?, rev)));
+    let guards = std::iter::once((key.clone(), taken.rev)).chain(other);
+    let guards = guards.map(|(key, rev)| Guard { key, at: Some(rev) }).collect();
+    let (inner, back) = (state.clone(), id.clone());
+    let work = async move {
+        let (shelf, items) = (shelves::access(), vec![Item::remove(key)]);
+        let wrote = inner.handle.write(&shelf, guards, items).await;
+        Ok(wrote.inspect_err(|_| inner.views.access.give_back("token", &back))?)
+    };
+    in_effect(&state, caller.deed("token.revoke", id.clone()), work).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -1,5 +1,6 @@
 //! What goes in comes out; what is wrong is refused; what was recorded once is still read.
 
+mod later;
 mod samples;
 
 use prost::Message;

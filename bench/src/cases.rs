@@ -71,6 +71,7 @@ pub(crate) async fn one(name: &str) -> Result<()> {
 #[expect(clippy::print_stdout, reason = "the answer")]
 pub(crate) async fn all(part: Part) -> Result<()> {
     let (mut outcomes, mut failed) = (vec![], vec![]);
+    let commit = results::commit();
     let cases = match part {
         Part::Fleet => CASES,
         Part::Argocd => ARGOCD,
@@ -90,7 +91,7 @@ pub(crate) async fn all(part: Part) -> Result<()> {
         // Cases end with thousands of sockets that the kernel has to clear away.
         tokio::time::sleep(std::time::Duration::from_secs(3)).await;
     }
-    results::write(part, &outcomes)?;
+    results::write(part, &commit, &outcomes)?;
     anyhow::ensure!(failed.is_empty(), "not measured: {}", failed.join(", "));
     Ok(())
 }

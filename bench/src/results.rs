@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::Result;
 
@@ -29,11 +30,37 @@ impl Part {
     }
 }
 
+/// Which code is measured. `bench/run` has just built it from these files, so this is to be asked
+/// before the first case: they may change while cases run.
+pub(crate) fn commit() -> String {
+    let git = |args: &[&str]| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let said = Command::new("git").arg("-C").arg(root).args(args).output().ok()?;
+        said.status.success().then(|| String::from_utf8_lossy(&said.stdout).trim().to_owned())
+    };
+    let head = git(&["rev-parse", "--short=12", "HEAD"]);
+    // The part that was written before is no change of the code.
+    let changes = git(&["status", "--porcelain", "--", ".", ":!bench/RESULTS.md"]);
+    named(head.as_deref(), changes.as_deref())
+}
+
+/// A commit and what `git status` says beside it, in words.
+fn named(head: Option<&str>, changes: Option<&str>) -> String {
+    match (head, changes) {
+        (Some(head), Some("")) => format!("`{head}`"),
+        (Some(head), Some(changes)) => {
+            let files = changes.lines().count();
+            format!("`{head}` and **changes that are in no commit**, in {files} files")
+        }
+        _ => "**unknown**: these are not files of a git repository".into(),
+    }
+}
+
 /// Writes one part anew, and leaves the other as it is.
-pub(crate) fn write(part: Part, outcomes: &[Outcome]) -> Result<()> {
+pub(crate) fn write(part: Part, commit: &str, outcomes: &[Outcome]) -> Result<()> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("RESULTS.md");
     let old = std::fs::read_to_string(&path).unwrap_or_default();
-    std::fs::write(path, renewed(&old, part, &text(part, outcomes)?))?;
+    std::fs::write(path, renewed(&old, part, &text(part, commit, outcomes)?))?;
     Ok(())
 }
 
@@ -46,12 +73,13 @@ fn renewed(old: &str, part: Part, new: &str) -> String {
     }
 }
 
-fn text(part: Part, outcomes: &[Outcome]) -> Result<String> {
+fn text(part: Part, commit: &str, outcomes: &[Outcome]) -> Result<String> {
     let mut text = match part {
         Part::Fleet => String::from("# Results\n\nWhat each line means is in `README.md`.\n\n"),
         Part::Argocd => format!("{ARGOCD}\n\n"),
     };
     writeln!(text, "- date: {}", bowline_resources::rfc3339(crate::seed::now()))?;
+    writeln!(text, "- commit: {commit}")?;
     writeln!(text, "- machine: {}", machine())?;
     writeln!(text, "- command: `{}`", part.command())?;
     let scale = crate::stage::scale();
@@ -139,5 +167,17 @@ mod tests {
         let first = renewed("# Results\n\none\n", Part::Argocd, "## Beside argocd-agent\n");
         assert_eq!(first, "# Results\n\none\n\n## Beside argocd-agent\n");
         assert_eq!(renewed("", Part::Fleet, "# Results\n"), "# Results\n");
+    }
+
+    #[test]
+    fn results_name_the_commit_and_whether_it_is_all() {
+        assert_eq!(named(Some("59f6c824d146"), Some("")), "`59f6c824d146`");
+        let changed = named(Some("59f6c824d146"), Some(" M a.rs\n?? b.rs"));
+        assert_eq!(changed, "`59f6c824d146` and **changes that are in no commit**, in 2 files");
+        assert!(named(None, None).contains("unknown"));
+        for part in [Part::Fleet, Part::Argocd] {
+            let text = text(part, "`59f6c824d146`", &[]).unwrap();
+            assert!(text.contains("\n- commit: `59f6c824d146`\n"), "{text}");
+        }
     }
 }

@@ -4,7 +4,7 @@
 use bowline_types::{Have, Interest, LinkId, Part, Place, Rev, ShelfId};
 
 use crate::copy::{Copy, Stretch};
-use crate::event::Action;
+use crate::event::{Action, Reason};
 use crate::frame::{Feed, Frame, Target};
 use crate::gate::{Access, Verb};
 use crate::link::Follower;
@@ -173,7 +173,12 @@ impl Node {
         number: u64,
         taken: bool,
         have: Have,
+        out: &mut Vec<Action>,
     ) {
+        // An ack of what was never sent would free what nobody has.
+        if self.links.get(&link).is_some_and(|l| number >= l.number) {
+            return self.close(link, Reason::Nonsense, out);
+        }
         let tip = self.source(shelf).map(|s| s.place.cursor).unwrap_or_default();
         let Some(l) = self.links.get_mut(&link) else { return };
         let freed = l.landed(shelf, number);

@@ -10,6 +10,10 @@ use crate::node::Node;
 use crate::own::{Draft, Fate};
 use crate::taken::Taken;
 
+/// Prefixes that a link may want in all, and shelves that are not there that it may speak of.
+const MAX_WANTED: usize = 1 << 18;
+const MAX_ABSENT: usize = 1024;
+
 impl Node {
     pub(crate) fn link_up(&mut self, link: LinkId, peer: NodeId, out: &mut Vec<Action>) {
         // A peer has one link: what the former one still says reaches nobody.
@@ -93,7 +97,7 @@ impl Node {
             Frame::Deny { shelf, allowed } => self.denied(link, shelf, &allowed, out),
             Frame::Feed(feed) => self.feed(link, *feed, out),
             Frame::Ack { shelf, number, taken, have } => {
-                self.ack(link, &shelf, number, taken, have);
+                self.ack(link, &shelf, number, taken, have, out);
             }
             Frame::Give { shelf, have } => self.give(link, shelf, have),
             Frame::Propose(p) => self.proposed(link, *p, out),
@@ -118,7 +122,7 @@ impl Node {
     /// Takes note of one copy of the peer's.
     fn present(&mut self, link: LinkId, row: Row, out: &mut Vec<Action>) -> Result<(), Reason> {
         let Some(peer) = self.links.get(&link).map(|l| l.peer.clone()) else { return Ok(()) };
-        if !self.knows(link, &row.shelf) {
+        if !self.knows(link, &row.shelf)? {
             return Ok(());
         }
         if self.links.get(&link).is_some_and(|l| l.followers.contains_key(&row.shelf)) {
@@ -132,14 +136,17 @@ impl Node {
                 return Err(Reason::Forged);
             }
         }
-        self.judge(link, &row, out);
-        let wants = match row.interest {
-            Said::Full(interest) => Some(interest),
+        let wants = match &row.interest {
+            Said::Full(interest) => Some(interest.clone()),
             Said::Id(id) => {
                 let known = self.known.get(&(row.shelf.clone(), peer));
-                known.filter(|k| k.0 == id).map(|k| k.1.clone())
+                known.filter(|k| k.0 == *id).map(|k| k.1.clone())
             }
         };
+        if wants.as_ref().is_some_and(|wants| self.wants_too_much(link, &row.shelf, wants)) {
+            return Err(Reason::Nonsense);
+        }
+        self.judge(link, &row, out);
         let mut follower = Follower { wants, ..Follower::default() };
         follower.reset(row.have, 0);
         self.follow(link, row.shelf, follower, out);
@@ -147,14 +154,25 @@ impl Node {
     }
 
     /// Whether there is anything to give or to learn of a shelf.
-    fn knows(&mut self, link: LinkId, shelf: &ShelfId) -> bool {
+    fn knows(&mut self, link: LinkId, shelf: &ShelfId) -> Result<bool, Reason> {
         if self.own.contains_key(shelf) || self.taken.contains_key(shelf) {
-            return true;
+            return Ok(true);
         }
-        if shelf.owner == self.id {
-            self.absent.entry(shelf.clone()).or_default().insert(link);
+        let Some(l) = self.links.get_mut(&link).filter(|_| shelf.owner == self.id) else {
+            return Ok(false);
+        };
+        if self.absent.entry(shelf.clone()).or_default().insert(link) {
+            l.absent += 1;
         }
-        false
+        if l.absent > MAX_ABSENT { Err(Reason::Nonsense) } else { Ok(false) }
+    }
+
+    /// Whether this, with all that the peer wants of other shelves, is more than memory should hold.
+    fn wants_too_much(&self, link: LinkId, shelf: &ShelfId, wants: &Interest) -> bool {
+        let others = self.links.get(&link).into_iter().flat_map(|l| &l.followers);
+        let others =
+            others.filter(|(other, _)| *other != shelf).filter_map(|(_, f)| f.wants.as_ref());
+        wants.len() + others.map(Interest::len).sum::<usize>() > MAX_WANTED
     }
 
     /// Whether the owner signed this. What the owner itself says needs no signature, and what it
@@ -199,8 +217,10 @@ impl Node {
             Said::Full(interest) => interest.is_all(),
             Said::Id(id) => *id == Interest::all().id(),
         };
-        // One that still fills has not all of it either.
+        // One that still fills has not all of it either, and who may not hold all of it has no say
+        // in what the rest is.
         let all = all && row.have.main.as_ref().is_none_or(|p| p.part.is_none());
+        let all = all && self.may_hold_all(link, &row.shelf);
         for (head, at) in [(&row.head, at), (&row.best, None)] {
             let (Some(own), Some(head)) = (self.own.get_mut(&row.shelf), head) else { continue };
             match own.judge(head, at, all) {
@@ -228,6 +248,11 @@ impl Node {
                 }
             }
         }
+    }
+
+    fn may_hold_all(&self, link: LinkId, shelf: &ShelfId) -> bool {
+        let peer = self.links.get(&link).map(|l| &l.peer);
+        peer.is_some_and(|peer| self.gate.may(peer, Verb::Take, shelf) == Access::Full)
     }
 
     // ---- interests
@@ -261,8 +286,10 @@ impl Node {
         have: Have,
         out: &mut Vec<Action>,
     ) {
-        if !self.knows(link, &shelf) {
-            return;
+        match self.knows(link, &shelf) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(reason) => return self.close(link, reason, out),
         }
         let Some(l) = self.links.get(&link) else { return };
         let (known, wanted) = match l.followers.get(&shelf) {
@@ -277,9 +304,13 @@ impl Node {
         };
         let wants = old.less(drop).with(add);
         let next = l.number;
+        if self.wants_too_much(link, &shelf, &wants) {
+            return self.close(link, Reason::Nonsense, out);
+        }
+        let may = !self.allowed(link, &shelf, &wants).is_empty();
         self.index(link, &shelf, &wanted, &Interest::none());
         let Some(l) = self.links.get_mut(&link) else { return };
-        if wants.len() > self.limits.spell_out {
+        if may && wants.len() > self.limits.spell_out {
             let said = (wants.id(), wants.clone());
             self.known.insert((shelf.clone(), l.peer.clone()), said);
         }

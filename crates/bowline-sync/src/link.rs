@@ -93,6 +93,8 @@ pub(crate) struct Link {
     pub(crate) followers: BTreeMap<ShelfId, Box<Follower>>,
     /// Shelves with perhaps something to send: control first, then in turn.
     queue: BTreeMap<(Class, u64), ShelfId>,
+    /// How many shelves it spoke of that are not there.
+    pub(crate) absent: usize,
     /// The number of the next feed.
     pub(crate) number: u64,
     pub(crate) in_flight: usize,
@@ -108,6 +110,7 @@ impl Link {
             session: None,
             followers: BTreeMap::new(),
             queue: BTreeMap::new(),
+            absent: 0,
             number: 1,
             in_flight: 0,
             turns: 0,

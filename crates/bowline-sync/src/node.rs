@@ -46,6 +46,8 @@ pub struct Node {
     pub(crate) absent: BTreeMap<ShelfId, BTreeSet<LinkId>>,
     /// Own shelves that were removed in this session.
     left: BTreeMap<ShelfId, Left>,
+    /// Own shelves that are to be sealed and take no writes at the moment.
+    unsealed: BTreeSet<ShelfId>,
     /// The last long interest of each peer, so that its id is enough the next time.
     pub(crate) known: BTreeMap<(ShelfId, NodeId), (InterestId, Interest)>,
     // feeding
@@ -93,6 +95,7 @@ impl Node {
             followers: BTreeMap::new(),
             absent: BTreeMap::new(),
             left: BTreeMap::new(),
+            unsealed: BTreeSet::new(),
             known: BTreeMap::new(),
             ready: VecDeque::new(),
             starved: BTreeSet::new(),
@@ -224,12 +227,7 @@ impl Node {
                 let draft = Draft { items: &items, tag: Some(tag), ..Draft::default() };
                 self.write(tag, &shelf, &guards, draft, out);
             }
-            Event::Seal(shelf) => {
-                self.stage(&shelf, |o, t| {
-                    o.check(&[], &[]).ok()?;
-                    Some(o.commit(t, Draft { seal: true, ..Draft::default() }))
-                });
-            }
+            Event::Seal(shelf) => self.seal(shelf),
             Event::Collect(shelf, rev) => {
                 self.bring_along(&shelf, rev);
                 let rev = rev.min(self.held_back(&shelf));
@@ -278,6 +276,7 @@ impl Node {
     }
 
     fn remove(&mut self, shelf: &ShelfId, out: &mut Vec<Action>) {
+        self.unsealed.remove(shelf);
         if let Some(own) = self.own.remove(shelf) {
             let verdicts = own.decided().map(|id| (id.clone(), Verdict::Unknown)).collect();
             self.left.insert(shelf.clone(), Left { term: own.term, verdicts });
@@ -291,6 +290,16 @@ impl Node {
             self.interest(shelf.clone(), Interest::none(), out);
         }
         self.loaded.remove(shelf);
+    }
+
+    /// Seals a shelf, now or when it takes writes again: nobody says it twice.
+    fn seal(&mut self, shelf: ShelfId) {
+        let Some(own) = self.own.get(&shelf) else { return };
+        if own.check(&[], &[]).is_err() {
+            self.unsealed.insert(shelf);
+            return;
+        }
+        self.stage(&shelf, |o, t| Some(o.commit(t, Draft { seal: true, ..Draft::default() })));
     }
 
     fn write(
@@ -331,6 +340,9 @@ impl Node {
     /// One batch of what was written here, and behind it, when it is time, a small one of what
     /// copies are ahead: a write waits for no more than that.
     fn flush(&mut self, out: &mut Vec<Action>) {
+        for shelf in std::mem::take(&mut self.unsealed) {
+            self.seal(shelf);
+        }
         let writes = std::mem::take(&mut self.staged);
         self.persist(writes, out);
         if self.copies_ticket.is_none() && self.now.mono >= self.copies_at {

@@ -105,8 +105,9 @@ impl Node {
         }
     }
 
-    /// Rebases each shelf whose peer's copy is here. The peer may have heard more since its hello:
-    /// of a later opening, which is a twin's and not ours to take over.
+    /// Rebases each shelf whose peer's copy is here, unless that is another state than this owner
+    /// signed. The peer may have heard more since its hello: of a later opening, which is a twin's
+    /// and not ours to take over.
     pub(crate) fn finish_adoptions(&mut self, out: &mut Vec<Action>) {
         let ready = |o: &&Own| {
             let Some((_, upto)) = o.adopting else { return false };
@@ -119,10 +120,14 @@ impl Node {
             self.stage(&shelf, |own, ticket| {
                 own.adopting = None;
                 let theirs = own.aside.take()?;
-                if own.is_open_to(&theirs.head) {
+                let wrong = if !own.is_open_to(&theirs.head) {
+                    Status::Twin
+                } else if theirs.is_faulty(&Interest::all()) {
+                    Status::Stopped
+                } else {
                     return Some(own.rebase(ticket, theirs));
-                }
-                stopped = own.stop(&theirs.head, Status::Twin) == Fate::Stop;
+                };
+                stopped = own.stop(&theirs.head, wrong) == Fate::Stop;
                 None
             });
             if stopped {
@@ -135,7 +140,9 @@ impl Node {
 fn take_back(own: &mut Own, link: LinkId, feed: Feed) -> (bool, Have) {
     let have = |c: &Option<Copy>| Have { main: None, aside: c.as_ref().map(|c| c.place.clone()) };
     let meant = own.adopting.is_some_and(|a| a.0 == link) && feed.was == have(&own.aside);
-    if !meant || feed.target == Target::Main {
+    let base = feed.base.rev == 0
+        || (feed.base.rev <= feed.to.cursor.rev && feed.head.lineage.has(feed.base));
+    if !meant || !base || feed.target == Target::Main {
         return (false, have(&own.aside));
     }
     let all = Interest::all();

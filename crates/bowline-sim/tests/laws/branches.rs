@@ -124,6 +124,20 @@ fn law_6_a_stopped_shelf_takes_no_writes_and_alone() {
 }
 
 #[test]
+fn law_6_a_stopped_shelf_is_sealed_when_it_goes_on() {
+    let (mut w, s, mut r) = forked(Recovery::Ask, 1, 1);
+    let sealed = |w: &World| w.at(&node(0)).own()[&s].durable.head.sealed;
+    let before = sealed(&w);
+    event(&mut w, 0, Event::Seal(s.clone()));
+    w.settle(&mut r);
+    assert_eq!(sealed(&w), before, "it takes no commits");
+    event(&mut w, 0, Event::Discard(s.clone()));
+    w.settle(&mut r);
+    assert!(sealed(&w) > before);
+    same(&w, &s, &[1]);
+}
+
+#[test]
 fn law_6_adopting_loses_neither_branch() {
     for (lost, made) in [(1, 0), (1, 1), (3, 1), (1, 3), (5, 5)] {
         let (w, s, _) = forked(Recovery::Adopt, lost, made);

@@ -1,8 +1,8 @@
 //! Law 1: the shelf and the peer's cursor are the queue. Law 2: durable before told.
 
 use bowline_sim::{Random, World, all, item, node, shelf};
-use bowline_sync::{Action, Event, Frame, Limits, Node, Open, Plan, Recovery};
-use bowline_types::{Now, ShelfId, Slot, Term, Ticket};
+use bowline_sync::{Action, Event, Frame, Limits, Node, Open, Plan, Reason, Recovery};
+use bowline_types::{Have, Interest, Now, Prefix, ShelfId, ShelfName, Slot, Term, Ticket};
 
 use super::{deliver_all, disk, event, on_wire, same, stop, up, world};
 
@@ -276,4 +276,60 @@ fn a_flood_on_one_copy_does_not_keep_another_from_the_disk() {
         late = late.max(n - on_disk.unwrap_or(0));
     }
     assert!(late <= 4, "{late} batches of the other went first");
+}
+
+#[test]
+fn law_1_an_ack_of_what_was_never_sent_frees_nothing() {
+    let (mut w, s, mut r) = world(Recovery::Ask);
+    let link = up(&mut w, 0, 1);
+    w.settle(&mut r);
+    w.put(&s, "k", "v");
+    let (Some(Frame::Feed(feed)), [_]) = (on_wire(&w, link, 1).pop(), &*on_wire(&w, link, 1))
+    else {
+        panic!("one feed is on its way");
+    };
+    let (number, have) = (feed.number, feed.was.clone());
+    let ack = |number| Frame::Ack { shelf: s.clone(), number, taken: true, have: have.clone() };
+    w.closed.clear();
+    event(&mut w, 0, Event::Frame(link, ack(number)));
+    assert!(w.closed.is_empty(), "what was sent may be acked");
+    event(&mut w, 0, Event::Frame(link, ack(number + 9)));
+    assert_eq!(w.closed, [Reason::Nonsense]);
+}
+
+/// Interests of so many prefixes, none of them twice.
+fn wide(from: usize, count: usize) -> Interest {
+    (from..from + count).filter_map(|n| Prefix::new(&format!("k{n}")).ok()).collect()
+}
+
+#[test]
+fn law_1_what_a_peer_wants_is_bounded() {
+    let (mut w, s, mut r) = world(Recovery::Ask);
+    let link = up(&mut w, 0, 1);
+    w.settle(&mut r);
+    w.closed.clear();
+    let half = 1 << 17;
+    for (round, closed) in [(0, 0), (1, 0), (2, 1)] {
+        let add = wide(round * half, half);
+        let (drop, have) = (all(), Have::default());
+        let want = Frame::Want { shelf: s.clone(), add, drop, full: false, have };
+        event(&mut w, 0, Event::Frame(link, want));
+        assert_eq!(w.closed.len(), closed, "round {round}");
+    }
+    assert_eq!(w.closed, [Reason::Nonsense]);
+}
+
+#[test]
+fn law_1_shelves_that_are_not_there_are_not_remembered_without_end() {
+    let (mut w, s, mut r) = world(Recovery::Ask);
+    let link = up(&mut w, 0, 1);
+    w.settle(&mut r);
+    w.closed.clear();
+    for n in 0..=1024 {
+        assert!(w.closed.is_empty(), "{n}");
+        let shelf = ShelfId::new(s.owner.clone(), ShelfName::new(&format!("s{n}")).unwrap());
+        let (add, drop, have) = (all(), Interest::none(), Have::default());
+        event(&mut w, 0, Event::Frame(link, Frame::Want { shelf, add, drop, full: true, have }));
+    }
+    assert_eq!(w.closed, [Reason::Nonsense]);
 }

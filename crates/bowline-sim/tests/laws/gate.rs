@@ -4,7 +4,7 @@ use bowline_sim::{World, all, interest, item, node};
 use bowline_sync::{Event, Feed, Frame, Reason, Recovery, Row, Said, Target, Verb};
 use bowline_types::{Body, Cursor, Have, Interest, Lineage, Place, Signature, Slot, Term, Verdict};
 
-use super::{deliver_all, disk, down, event, same, tamper, up, world};
+use super::{deliver_all, disk, down, event, roll_back, same, tamper, up, world};
 
 #[test]
 fn law_8_the_gate_is_asked_on_feeding() {
@@ -318,4 +318,65 @@ fn law_8_an_agent_with_part_of_the_rights_is_not_fed_by_relays() {
     up(&mut w, 1, 2);
     w.settle(&mut r);
     assert!(w.live(&node(1), &s).is_empty());
+}
+
+/// An owner that lost what n1 has of it, and was told by a person to take it back.
+fn robbed() -> (World, bowline_types::ShelfId, bowline_sim::Random) {
+    let (mut w, s, mut r) = world(Recovery::Adopt);
+    w.every_feed = false; // what is given back may be no state of the owner's
+    for k in ["a/x", "b/x"] {
+        w.put(&s, k, "old");
+    }
+    up(&mut w, 0, 1);
+    w.settle(&mut r);
+    let backup = disk(&w, 0);
+    w.put(&s, "a/x", "lost");
+    w.settle(&mut r);
+    roll_back(&mut w, 0, &backup);
+    (w, s, r)
+}
+
+#[test]
+fn law_8_who_may_not_hold_all_of_a_shelf_does_not_give_it_back() {
+    let (mut w, s, _) = robbed();
+    w.rights.narrow(&node(2), &s, interest(&["a/"]));
+    let link = w.up(&node(0), &node(2)).unwrap();
+    w.wires.get_mut(&link).unwrap().towards[0].clear();
+    // Its head is genuine, and what it says of itself is not.
+    let copy = w.at(&node(1)).read(&s).unwrap();
+    let have = Have { main: Some(copy.place.clone()), aside: None };
+    let (head, interest) = (Some(copy.head.clone()), Said::Full(all()));
+    let rows = vec![Row { shelf: s.clone(), have, head, best: None, interest }];
+    event(&mut w, 0, Event::Frame(link, Frame::Hello { session: Term(1), rows }));
+    let asked = |f: &&Frame| matches!(f, Frame::Give { .. });
+    assert_eq!(w.wires[&link].towards[1].iter().filter(asked).count(), 0);
+    assert_eq!(w.at(&node(0)).own()[&s].status, bowline_sync::Status::Stopped);
+}
+
+#[test]
+fn law_8_what_is_given_back_must_be_what_was_signed() {
+    for lie in [true, false] {
+        let (mut w, s, mut r) = robbed();
+        let link = up(&mut w, 0, 1);
+        w.deliver(link, 0); // hello, and what it proves
+        w.deliver(link, 1); // hello
+        w.deliver(link, 1); // what is asked for
+        let mut given = 0;
+        tamper(&mut w, link, 0, |feed| {
+            given += feed.records.len();
+            let other = feed.records.iter_mut().filter(|r| lie && r.key.as_str() == "b/x");
+            other.for_each(|r| r.body = Some(Body::new("theirs")));
+        });
+        assert_eq!(given, 2, "all of it");
+        w.settle(&mut r);
+        let (status, live) = (w.at(&node(0)).own()[&s].status, w.live(&node(0), &s));
+        if lie {
+            assert_eq!(status, bowline_sync::Status::Stopped);
+            assert_eq!((&*live["a/x"], &*live["b/x"]), ("old", "old"));
+            assert!(w.forgot.contains(&s), "and a person is told");
+        } else {
+            assert_eq!(status, bowline_sync::Status::Open);
+            assert_eq!((&*live["a/x"], &*live["b/x"]), ("lost", "old"));
+        }
+    }
 }

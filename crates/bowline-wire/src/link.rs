@@ -23,12 +23,14 @@ use crate::proto::cloudevents::cloud_event::Data;
 use crate::proto::eventstreamapi::Event;
 use crate::tunnel::{self, Desk, TunnelRequest};
 use crate::{Code, Codec, Error, TraceContext};
-use queue::Queue;
+use queue::{Queue, Unsent};
 
 /// The event by which a hub says that it will be back at once.
 pub(crate) const GOING_AWAY: &str = "io.bowline.link.v1.going-away";
 /// The event by which an agent says why it ends the link: a client cannot send a status.
 pub(crate) const FAILED: &str = "io.bowline.link.v1.failed";
+/// Why a link is cut whose peer asks for more than it reads.
+const NOT_READ: &str = "the peer does not read what it asks for";
 /// How long a connection that is cut may take to hand over the reason.
 pub(crate) const LAST_WORD: Duration = Duration::from_millis(250);
 /// How long an agent holds on to the answer of a call that it has ended with a reason.
@@ -183,6 +185,16 @@ impl Core {
         })
     }
 
+    /// Sends after all that was sent before. Who asks for more than it reads is cut off.
+    fn send(&self, out: Out) -> Result<(), Closed> {
+        self.queue.push(out).map_err(|unsent| {
+            if let Unsent::Full = unsent {
+                self.cut(NOT_READ);
+            }
+            Closed
+        })
+    }
+
     /// Ends the link if it has not ended yet; what is queued still goes out.
     pub(crate) fn end(&self, end: End) {
         if self.end.set(end).is_ok() {
@@ -198,7 +210,7 @@ impl Core {
 
     /// Tells the peer that the hub will be back, and ends the stream.
     pub(crate) fn go_away(&self) {
-        let _ = self.queue.push(Out::event(GOING_AWAY, Bytes::new()));
+        let _ = self.send(Out::event(GOING_AWAY, Bytes::new()));
         self.end(End::GoingAway);
     }
 
@@ -218,22 +230,22 @@ pub struct Outbound(Arc<Core>);
 impl Outbound {
     /// Sends a frame after all those before it.
     pub fn send(&self, frame: Frame) -> Result<(), Closed> {
-        self.0.queue.push(Out::Frame(Box::new((frame, None))))
+        self.0.send(Out::Frame(Box::new((frame, None))))
     }
 
     /// Sends a frame that is part of somebody's work.
     pub fn send_traced(&self, frame: Frame, trace: Option<TraceContext>) -> Result<(), Closed> {
-        self.0.queue.push(Out::Frame(Box::new((frame, trace))))
+        self.0.send(Out::Frame(Box::new((frame, trace))))
     }
 
     /// Sends an event that is no frame of this version, as a later version or another dialect would.
     pub fn send_raw(&self, kind: &'static str, data: Bytes) -> Result<(), Closed> {
-        self.0.queue.push(Out::event(kind, data))
+        self.0.send(Out::event(kind, data))
     }
 
     /// Tells the hub that a tunnel it asked for will not come.
     pub fn refuse_tunnel(&self, request: &TunnelRequest, why: &str) -> Result<(), Closed> {
-        self.0.queue.push(Out::event(tunnel::REFUSE, tunnel::refusal(request, why)))
+        self.0.send(Out::event(tunnel::REFUSE, tunnel::refusal(request, why)))
     }
 
     /// Frames not yet handed to the transport.
@@ -289,7 +301,7 @@ impl LinkHandle {
         };
         let (ticket, request) = desk.ask(self.0.clone(), purpose, parameters);
         let event = Out::event(tunnel::REQUEST, request);
-        self.0.queue.push(event).map_err(|Closed| Error::Tunnel("the link is closed".into()))?;
+        self.0.send(event).map_err(|Closed| Error::Tunnel("the link is closed".into()))?;
         tokio::select! {
             tunnel = ticket.opened() => tunnel,
             end = self.ended() => Err(Error::Tunnel(format!("the link ended: {end:?}"))),
@@ -423,7 +435,7 @@ impl Inbound {
     fn failed(&mut self, error: Error) -> Error {
         self.over = true;
         if matches!(error, Error::TooLarge { .. } | Error::Malformed { .. }) {
-            let _ = self.core.queue.push(Out::Fail(Box::new(told(&error))));
+            let _ = self.core.send(Out::Fail(Box::new(told(&error))));
         }
         self.core.end(End::Failed(error.code(), error.chain()));
         error

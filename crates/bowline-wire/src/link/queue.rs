@@ -31,6 +31,14 @@ impl Out {
     pub(crate) fn event(kind: &'static str, data: Bytes) -> Self {
         Self::Event(Box::new((kind, data)))
     }
+
+    fn weight(&self) -> usize {
+        match self {
+            Self::Frame(traced) => traced.0.weight(),
+            Self::Event(event) => 64 + event.1.len(),
+            Self::Fail(_) => 0,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -39,6 +47,8 @@ pub(crate) struct Queue(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     items: VecDeque<Out>,
+    /// What they weigh.
+    waiting: usize,
     waker: Option<Waker>,
     closed: bool,
 }
@@ -46,12 +56,34 @@ struct State {
 /// A queue that was long gives its memory back when it is empty.
 const KEPT: usize = 32;
 
+/// Bytes that may wait. What a peer is fed is bounded by what it has acked; beyond this are answers to one
+/// that goes on asking and does not read.
+pub(super) const MAX_WAITING: usize = 64 << 20;
+
+/// Why something is not sent.
+#[derive(Debug)]
+pub(super) enum Unsent {
+    Closed,
+    /// The peer does not read.
+    Full,
+}
+
+impl From<Unsent> for Closed {
+    fn from(_: Unsent) -> Self {
+        Self
+    }
+}
+
 impl Queue {
-    pub(crate) fn push(&self, out: Out) -> Result<(), Closed> {
+    pub(super) fn push(&self, out: Out) -> Result<(), Unsent> {
         let mut state = self.0.lock();
         if state.closed {
-            return Err(Closed);
+            return Err(Unsent::Closed);
         }
+        if state.waiting > MAX_WAITING {
+            return Err(Unsent::Full);
+        }
+        state.waiting += out.weight();
         state.items.push_back(out);
         wake(state);
         Ok(())
@@ -68,6 +100,7 @@ impl Queue {
     pub(crate) fn last_word(&self, out: Out) {
         let mut state = self.0.lock();
         state.closed = true;
+        state.waiting = out.weight();
         state.items = VecDeque::from([out]);
         wake(state);
     }
@@ -79,6 +112,7 @@ impl Queue {
     fn poll(&self, cx: &Context<'_>) -> Poll<Option<Out>> {
         let mut state = self.0.lock();
         if let Some(out) = state.items.pop_front() {
+            state.waiting -= out.weight();
             return Poll::Ready(Some(out));
         }
         if state.items.capacity() > KEPT {

@@ -216,6 +216,20 @@ async fn a_peer_that_does_not_read_holds_the_sender_back() {
 }
 
 #[tokio::test]
+async fn a_peer_that_asks_and_never_reads_is_cut_off() {
+    let pki = Pki::new();
+    let mut server = hub(&pki);
+    let dialer = Dialer::new(to(server.local_addr.port(), &pki));
+    let (hub, _agent) = pair(&mut server, &dialer).await;
+    let frame = noise(64 * 1024);
+    let sent = (0..2000).take_while(|_| hub.outbound.send(frame.clone()).is_ok()).count();
+    assert!((1000..1100).contains(&sent), "{sent} frames of 64 KiB waited");
+    let why = hub.handle.ended().await.error().unwrap();
+    assert_eq!(why, "W202: the peer does not read what it asks for");
+    assert_eq!(hub.outbound.queued(), 1, "the last word");
+}
+
+#[tokio::test]
 async fn an_agent_returns_at_once_to_a_hub_that_was_restarted() {
     let pki = Pki::new();
     for preference in [Preference::Http2, Preference::WebSocket] {

@@ -24,6 +24,8 @@ const MESSAGE: Size = Size(2 * MAX_COMMIT_BYTES as u64);
 const ENTRIES: usize = 100;
 /// One feed of the usual size.
 const FEED: Size = Size(64 << 10);
+/// Half of what may wait for a peer before it counts as one that does not read.
+const WINDOW: Size = Size(32 << 20);
 
 /// Names and addresses for the hub's certificate.
 pub(super) fn names(list: &[String]) -> Result<(), Wrong> {
@@ -64,7 +66,7 @@ pub(super) fn method(text: &str, plaintext: Listen) -> Result<(), Wrong> {
     }
 }
 
-/// Bounds below which nothing gets through.
+/// Bounds below which nothing gets through, and one above which a slow agent looks like a bad one.
 pub(super) fn limits(limits: Limits) -> Result<(), Wrong> {
     let bounds = [
         ("limits.message", limits.message, MESSAGE, "what is written in one commit never fits"),
@@ -74,6 +76,11 @@ pub(super) fn limits(limits: Limits) -> Result<(), Wrong> {
     match bounds.into_iter().find(|(_, given, least, _)| given < least) {
         Some((name, given, least, why)) => {
             Err((name, format!("{given} bytes are too few, {why}: use {least} or more")))
+        }
+        None if limits.in_flight_per_link > WINDOW => {
+            let given = limits.in_flight_per_link;
+            let why = format!("{given} bytes are too many for one agent: use {WINDOW} or less");
+            Err(("limits.in-flight-per-link", why))
         }
         None => Ok(()),
     }

@@ -221,6 +221,7 @@ fn values_that_cannot_work_are_refused_with_what_to_write() {
         ("audit: {entries: 0}\n", "audit.entries", "0 are too few"),
         ("limits: {in-flight: 1KiB}\n", "limits.in-flight", "use 64KiB or more"),
         ("limits: {in-flight-per-link: 0}\n", "limits.in-flight-per-link", "use 64KiB or more"),
+        ("limits: {in-flight-per-link: 1GiB}\n", "limits.in-flight-per-link", "use 32MiB or less"),
     ] {
         let error = layers(file).load::<Hub>().unwrap_err().to_string();
         assert!(error.starts_with(&format!("{key} (from file): ")), "{file}: {error}");

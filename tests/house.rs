@@ -378,3 +378,16 @@ fn every_fuzz_target_is_built() {
         assert!(manifest.contains(&path), "fuzz/Cargo.toml lacks {path}");
     }
 }
+
+#[test]
+fn every_suite_is_run() {
+    let script = std::fs::read_to_string(root().join("tests/all")).unwrap();
+    assert!(script.contains("--lib --bins --examples --test '[!a]*'"), "the step of most tests");
+    assert!(script.contains("--test argocd"), "the step beside it");
+    let metadata = metadata();
+    let packages = metadata["packages"].as_array().unwrap().iter().filter(|p| p["source"].is_null());
+    let targets = packages.flat_map(|p| p["targets"].as_array().unwrap());
+    let suites = targets.filter(|t| t["kind"][0] == "test").map(|t| text(t, "name"));
+    let beside: Vec<_> = suites.filter(|name| name.starts_with('a')).collect();
+    assert_eq!(beside, ["argocd"], "tests/all would not run a suite that begins like it");
+}

@@ -385,7 +385,8 @@ fn every_suite_is_run() {
     assert!(script.contains("--lib --bins --examples --test '[!a]*'"), "the step of most tests");
     assert!(script.contains("--test argocd"), "the step beside it");
     let metadata = metadata();
-    let packages = metadata["packages"].as_array().unwrap().iter().filter(|p| p["source"].is_null());
+    let packages =
+        metadata["packages"].as_array().unwrap().iter().filter(|p| p["source"].is_null());
     let targets = packages.flat_map(|p| p["targets"].as_array().unwrap());
     let suites = targets.filter(|t| t["kind"][0] == "test").map(|t| text(t, "name"));
     let beside: Vec<_> = suites.filter(|name| name.starts_with('a')).collect();

@@ -1,5 +1,7 @@
 //! A shelf as its owner keeps it: what is durable, what is on its way to disk, what was forgotten.
 
+mod recovery;
+
 use std::borrow::Cow;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -404,111 +406,6 @@ impl Own {
     pub(crate) fn unwritten(&self) -> impl Iterator<Item = Tag> {
         self.pending.iter().filter_map(|p| p.tag)
     }
-
-    // ---- recovery
-
-    /// What a peer's signed head says about us; `at`: where its readable copy stands, if it has
-    /// all keys.
-    pub(crate) fn judge(&mut self, head: &Head, at: Option<Cursor>, has_all: bool) -> Fate {
-        let mine = &self.latest;
-        let known = |c| mine.lineage.has(c) || mine.over.covers(c);
-        let tip = head.tip();
-        let relist = self.plan.recovery == Recovery::Relist;
-        if mine.lineage.has(tip) || (!relist && mine.over.covers(tip)) {
-            return Fate::Fine;
-        }
-        if tip.term > self.term {
-            return self.stop(head, Status::Twin);
-        }
-        match self.plan.recovery {
-            Recovery::Relist => Fate::Fine,
-            Recovery::Adopt if at.is_some_and(|c| !known(c)) => {
-                // A part of a branch cannot take the whole's place.
-                if has_all { Fate::Adopt } else { self.stop(head, Status::Stopped) }
-            }
-            Recovery::Adopt if mine.tip() < tip => Fate::Outrun,
-            Recovery::Adopt => Fate::Fine,
-            Recovery::Ask => self.stop(head, Status::Stopped),
-        }
-    }
-
-    /// Whether a branch is one that an earlier opening of ours wrote.
-    pub(crate) fn is_open_to(&self, head: &Head) -> bool {
-        self.status != Status::Twin && head.tip().term <= self.term
-    }
-
-    pub(crate) fn stop(&mut self, head: &Head, status: Status) -> Fate {
-        if !self.rivals.contains(&head.lineage) {
-            self.rivals.push(head.lineage.clone());
-        }
-        if self.status == status || self.status == Status::Twin {
-            return Fate::Fine;
-        }
-        self.status = status;
-        Fate::Stop
-    }
-
-    /// Leaves all that was proved knowingly. A commit, so that the head that says so travels.
-    pub(crate) fn discard(&mut self, ticket: Ticket) -> Write {
-        let rivals = std::mem::take(&mut self.rivals);
-        self.status = Status::Open;
-        let newest = rivals.iter().map(|r| r.tip().term).max().unwrap_or_default();
-        self.term = self.term.above(newest);
-        for rival in &rivals {
-            leave(&mut self.latest, rival);
-        }
-        self.commit(ticket, Draft::default())
-    }
-
-    /// Adoption is a rebase: the peer's branch becomes ours up to where its copy was whole, and
-    /// what it holds beyond and what we wrote since the fork goes on top, under a new term above
-    /// both. So copies on that branch need only what is new.
-    pub(crate) fn rebase(&mut self, ticket: Ticket, theirs: Copy) -> Write {
-        let fence = self.latest.tip();
-        self.term = self.term.above(self.term);
-        let base = theirs.whole_at;
-        let lineage = theirs.head.lineage.cut(base);
-        let fork = self.latest.lineage.fork(&lineage);
-        let mut rev = fence.rev.max(theirs.place.cursor.rev);
-        let beyond: Vec<_> = theirs.map.iter().filter(|r| r.rev > base.rev).cloned().collect();
-        let since: Vec<_> = self.all().into_iter().filter(|r| r.rev > fork).collect();
-        let floor = theirs.floor.min(rev);
-        let left = theirs.head.lineage.cut(theirs.place.cursor);
-        let mut map = theirs.map;
-        let mut chunk = Chunk::default();
-        rev += 1;
-        for r in beyond {
-            rev = chunk.room(rev, &r);
-            let born = if r.born > base.rev { rev } else { r.born };
-            map.put(Record { rev, born, ..r });
-        }
-        for r in since {
-            rev = chunk.room(rev, &r);
-            rewrite(&mut map, r, rev);
-        }
-        let mine = std::mem::replace(&mut self.latest.lineage, lineage);
-        self.advance(rev);
-        leave(&mut self.latest, &mine);
-        leave(&mut self.latest, &left);
-        self.latest.floor = floor;
-        self.latest.digest = map.digest();
-        self.overlay.clear();
-        let mut write = self.write(fence);
-        write.start = Start::Clear;
-        write.puts = map.iter().cloned().collect();
-        let (head, turn) = (self.latest.clone(), Turn::Replace(Box::new((map, floor))));
-        let records = vec![];
-        self.pending.push_back(Pending { ticket, head, records, verdict: None, tag: None, turn });
-        write
-    }
-
-    /// Every newest record, durable or not.
-    fn all(&self) -> Vec<Record> {
-        let mut all: BTreeMap<_, _> =
-            self.durable.map.iter().map(|r| (r.key.clone(), r.clone())).collect();
-        all.extend(self.overlay.iter().map(|(k, o)| (k.clone(), o.record.clone())));
-        all.into_values().collect()
-    }
 }
 
 impl Answer {
@@ -525,26 +422,6 @@ fn asked_weight(verdict: &Option<(ProposalId, Verdict)>, records: &[Kept]) -> us
     verdict.as_ref().map_or(0, |_| records.iter().map(|k| k.record.weight()).sum())
 }
 
-/// Spreads many records over revs, so that no commit outgrows a frame.
-#[derive(Default)]
-struct Chunk {
-    records: usize,
-    weight: usize,
-}
-
-impl Chunk {
-    /// The rev for the next record.
-    fn room(&mut self, rev: Rev, record: &Record) -> Rev {
-        self.records += 1;
-        self.weight += record.weight();
-        if self.records <= MAX_COMMIT_RECORDS && self.weight <= MAX_COMMIT_BYTES {
-            return rev;
-        }
-        (self.records, self.weight) = (1, record.weight());
-        rev + 1
-    }
-}
-
 fn blank(id: &ShelfId) -> Copy {
     let place = Place { cursor: Cursor::default(), seen: Cursor::default(), part: None };
     Copy::blank(Head::blank(id.clone()), place)
@@ -557,24 +434,6 @@ fn in_order(items: &[Item]) -> Cow<'_, [Item]> {
     }
     let items: BTreeMap<_, _> = items.iter().map(|i| (&i.key, i)).collect();
     Cow::Owned(items.into_values().cloned().collect())
-}
-
-/// Writes what one branch says onto the map of another.
-fn rewrite(map: &mut Map, r: Record, rev: Rev) {
-    let old = map.get(r.key.as_str()).filter(|o| o.is_live());
-    if old.is_none() && !r.is_live() {
-        return;
-    }
-    let born = old.map_or(rev, |o| o.born);
-    map.put(Record { rev, born, ..r });
-}
-
-/// Writes down that `other` was left where it parts from this head.
-fn leave(head: &mut Head, other: &Lineage) {
-    let fork = head.lineage.fork(other);
-    for &(term, rev) in other.terms().iter().filter(|e| e.1 > fork) {
-        head.over.add(Cursor { term, rev });
-    }
 }
 
 /// What changed between two maps of the same shelf.

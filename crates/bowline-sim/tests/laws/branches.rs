@@ -1,7 +1,7 @@
 //! Laws 5, 6, 7 and 9: nothing below the cursor is news, forks are seen, folds do not turn back,
 //! the dead stay dead.
 
-use bowline_sim::{Random, World, all, item, node, shelf};
+use bowline_sim::{Random, World, all, interest, item, node, shelf};
 use bowline_sync::{Event, Recovery, Status};
 use bowline_types::{Image, ShelfId, Slot};
 
@@ -145,6 +145,41 @@ fn law_6_adopting_loses_neither_branch() {
         let live = w.live(&node(0), &s);
         assert_eq!(live["k0"], "lost");
         assert_eq!(live.len() as u32, 20 + made);
+    }
+}
+
+#[test]
+fn law_6_a_part_that_comes_first_does_not_keep_the_whole_from_being_taken_back() {
+    for recovery in [Recovery::Adopt, Recovery::Ask] {
+        let (mut w, s, mut r) = world(recovery);
+        w.want(&node(2), &s, interest(&["a/"]));
+        for i in [1, 2] {
+            up(&mut w, 0, i);
+        }
+        w.put(&s, "a/x", "old");
+        w.put(&s, "b/x", "old");
+        w.settle(&mut r);
+        let backup = disk(&w, 0);
+        w.put(&s, "b/x", "lost");
+        w.put(&s, "a/x", "lost");
+        w.settle(&mut r);
+        roll_back(&mut w, 0, &backup);
+        let status = |w: &World| w.at(&node(0)).own()[&s].status;
+        if recovery == Recovery::Ask {
+            up(&mut w, 0, 1);
+            w.settle(&mut r);
+            assert_eq!(status(&w), Status::Stopped);
+            event(&mut w, 0, Event::Adopt(s.clone()));
+        }
+        up(&mut w, 0, 2);
+        w.settle(&mut r);
+        assert_eq!(status(&w), Status::Stopped, "a part is not taken for the whole");
+        up(&mut w, 0, 1);
+        w.settle(&mut r);
+        assert_eq!(status(&w), Status::Open, "nobody is asked again");
+        same(&w, &s, &[1]);
+        assert_eq!(w.live(&node(0), &s)["b/x"], "lost");
+        assert_eq!(w.live(&node(2), &s)["a/x"], "lost");
     }
 }
 

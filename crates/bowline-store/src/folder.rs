@@ -20,8 +20,15 @@ pub(crate) const LOCK: &str = "lock";
 #[derive(Debug)]
 pub(crate) struct Folder {
     pub(crate) path: PathBuf,
-    /// The lock goes when this is closed.
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Folder {
+    /// Not by closing alone: a child that another thread is just starting has our files open until it
+    /// becomes another program.
+    fn drop(&mut self) {
+        let _gone_with_the_file = self.lock.unlock();
+    }
 }
 
 impl Folder {
@@ -52,7 +59,7 @@ impl Folder {
             .set_len(0)
             .and_then(|()| lock.rewind())
             .and_then(|()| writeln!(lock, "{}", std::process::id()));
-        Ok(Self { path: path.into(), _lock: lock })
+        Ok(Self { path: path.into(), lock })
     }
 
     pub(crate) fn database(&self) -> PathBuf {
@@ -113,5 +120,21 @@ pub(crate) fn remove_if_there(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("removing", path)(e)),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_free_when_it_is_dropped_though_a_child_has_its_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::take(dir.path()).unwrap();
+        assert!(matches!(Folder::take(dir.path()), Err(Error::Locked { .. })));
+        let at_the_child = folder.lock.try_clone().unwrap();
+        drop(folder);
+        Folder::take(dir.path()).unwrap();
+        drop(at_the_child);
     }
 }

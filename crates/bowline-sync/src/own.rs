@@ -21,9 +21,6 @@ use crate::plan::{Plan, Recovery};
 /// Verdicts that are remembered for one proposer.
 const MAX_UNSETTLED: usize = 4096;
 
-/// Bytes that proposers have written and the disk has not: beyond, they are refused.
-const MAX_UNWRITTEN: usize = 16 << 20;
-
 /// Whether an own shelf takes writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
@@ -110,8 +107,6 @@ pub struct Own {
     /// The head after all that is pending.
     latest: Head,
     pending: VecDeque<Pending>,
-    /// What the pending commits that proposers asked for weigh.
-    unwritten: usize,
     overlay: BTreeMap<Key, Kept>,
     pub(crate) verdicts: BTreeMap<ProposalId, Verdict>,
     /// Of each proposer: its newest session, and the lowest number not answered.
@@ -157,7 +152,6 @@ impl Own {
             durable,
             term,
             pending: VecDeque::new(),
-            unwritten: 0,
             overlay: BTreeMap::new(),
             verdicts,
             proposers: BTreeMap::new(),
@@ -228,7 +222,6 @@ impl Own {
         write.verdicts = verdict.clone().into_iter().collect();
         let turn = Turn::Plain;
         let head = self.latest.clone();
-        self.unwritten += asked_weight(&verdict, &records);
         self.pending.push_back(Pending { ticket, head, records, verdict, tag: draft.tag, turn });
         write
     }
@@ -277,7 +270,6 @@ impl Own {
         let mut done = Settling::default();
         while self.pending.front().is_some_and(|p| p.ticket <= ticket) {
             let Some(p) = self.pending.pop_front() else { break };
-            self.unwritten -= asked_weight(&p.verdict, &p.records);
             self.settle(p, &mut done);
         }
         done
@@ -386,11 +378,6 @@ impl Own {
         told + coming.filter(|v| v.0.node == id.node).count() >= MAX_UNSETTLED
     }
 
-    /// Whether the disk is further behind what proposers write than memory should hold.
-    pub(crate) fn is_behind(&self) -> bool {
-        self.unwritten >= MAX_UNWRITTEN
-    }
-
     /// Whether a verdict on this is on its way to disk.
     pub(crate) fn is_deciding(&self, id: &ProposalId) -> bool {
         self.pending.iter().any(|p| p.verdict.as_ref().is_some_and(|v| v.0 == *id))
@@ -415,11 +402,6 @@ impl Answer {
             Self::Refused(why) => Verdict::Refused { at, why },
         }
     }
-}
-
-/// What a commit that a proposer asked for weighs; the owner's own weigh nothing.
-fn asked_weight(verdict: &Option<(ProposalId, Verdict)>, records: &[Kept]) -> usize {
-    verdict.as_ref().map_or(0, |_| records.iter().map(|k| k.record.weight()).sum())
 }
 
 fn blank(id: &ShelfId) -> Copy {

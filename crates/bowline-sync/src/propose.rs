@@ -164,9 +164,6 @@ impl Node {
         if own.is_flooded(&p.id) {
             return refuse(link, p.id, "too many answers are not settled", out);
         }
-        if own.is_behind() {
-            return refuse(link, p.id, "the owner's disk is behind: ask again in a moment", out);
-        }
         self.waiting.insert(p.id.clone(), (link, p.shelf.clone()));
         if p.ask.is_some() {
             self.deciding.insert(p.id.clone(), p.shelf.clone());

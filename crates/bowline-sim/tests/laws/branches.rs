@@ -546,7 +546,7 @@ fn law_9_a_copy_below_the_floor_is_filled_anew() {
 #[test]
 fn law_9_collection_brings_idle_followers_along_instead_of_throwing_them_off() {
     let (mut w, s, mut r) = world(Recovery::Ask);
-    w.want(&node(1), &s, bowline_sim::interest(&["a/"]));
+    w.want(&node(1), &s, interest(&["a/"]));
     w.put(&s, "a/x", "1");
     up(&mut w, 0, 1);
     w.settle(&mut r);

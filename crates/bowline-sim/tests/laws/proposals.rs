@@ -385,26 +385,3 @@ fn a_proposer_that_settles_nothing_is_refused_in_the_end() {
     assert_eq!(disk(&w, 0).shelves[&s].verdicts.len(), 4096);
     w.settle(&mut r);
 }
-
-#[test]
-fn what_the_disk_cannot_keep_up_with_is_refused() {
-    let (mut w, s, mut r) = world(Recovery::Ask);
-    up(&mut w, 0, 1);
-    w.settle(&mut r);
-    w.prompt_disks = false;
-    let mib = "x".repeat(1000 << 10);
-    let put = |w: &mut World, n| w.propose(&node(1), &s, &format!("k{n}"), &mib, false);
-    let tags: Vec<_> = (0..20).map(|n| put(&mut w, n)).collect();
-    deliver_all(&mut w, &mut r); // and the disk does nothing
-    let refused = |w: &World| {
-        let no =
-            |tag: &&bowline_sync::Tag| matches!(w.judged.get(tag), Some(Verdict::Refused { .. }));
-        tags.iter().filter(no).count()
-    };
-    assert_eq!(refused(&w), 3, "16 MiB may wait");
-    w.settle(&mut r);
-    assert_eq!(tags.iter().filter(|tag| is_taken(&w, **tag)).count(), 17);
-    let again = put(&mut w, 20);
-    w.settle(&mut r);
-    assert!(is_taken(&w, again), "there is room again");
-}

@@ -70,6 +70,8 @@ struct Known {
     placed: BTreeMap<ObjectKey, BTreeSet<NodeId>>,
     /// How far the kinds that are taken have been told, in their order.
     told: Vec<Told>,
+    /// Why the control plane's name is not known yet.
+    unnamed: Option<String>,
     /// Why a kind that is waited for does not come, by its place among those.
     late: BTreeMap<usize, String>,
     /// Agents that have connected.

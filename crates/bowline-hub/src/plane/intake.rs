@@ -32,8 +32,9 @@ pub(super) const REFUSED: Duration = Duration::from_secs(5);
 /// Works until it is dropped.
 pub(crate) async fn run(state: Arc<State>, plane: Arc<Plane>) {
     let mut watches = tokio::task::JoinSet::new();
-    plane.identify().await;
+    // What is noted meanwhile waits.
     watches.spawn(plane.clone().follow());
+    plane.identify().await;
     loop {
         plane.inbox.wake.notified().await;
         if !plane.may_begin() {

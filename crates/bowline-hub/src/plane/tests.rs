@@ -115,8 +115,10 @@ fn wanted(name: &str) -> (Object, Pair) {
     (app, (node("a1"), key))
 }
 
-/// All that was noted has been told.
+/// The control plane has a name, and all that was noted has been told.
 fn listed(plane: &Plane) {
+    // Once is enough.
+    let _named = plane.uid.set("p1".into());
     (0..plane.taken.len()).for_each(|at| plane.note_listed(at));
 }
 

@@ -284,6 +284,25 @@ async fn a_sync_is_for_the_object_that_it_is_meant_for_and_no_other() {
 }
 
 #[tokio::test]
+async fn a_sync_waits_for_the_end_of_the_copy_of_a_former_source() {
+    let stage = stage(Recreation::Ignore).await;
+    let copy = stage.copied("u1", &desired("s1"));
+    stage.kube.known.lock().mark_going(&stage.key(), &copy);
+    let waits = |wanted: &Desired| {
+        let why = stage.synced(wanted, Some(&wanted.uid)).unwrap_err();
+        why.starts_with(bowline_resources::NOT_YET)
+    };
+    assert!(
+        waits(&desired("s2")),
+        "an answer would end the wish, and the new object is synced by nobody"
+    );
+    assert!(waits(&desired("s1")), "somebody here deleted it: it is made again");
+    let going = Desired { deleting: true, ..desired("s1") };
+    assert!(!waits(&going), "nobody makes it again");
+    assert!(!waits(&desired("u1")), "nor the cluster's own object");
+}
+
+#[tokio::test]
 async fn somebody_elses_application_is_not_synced() {
     let stage = stage(Recreation::Ignore).await;
     let mut wanted = desired("s1");

@@ -158,6 +158,23 @@ async fn what_the_control_plane_deleted_begins_anew_without_its_last_operation()
 }
 
 #[tokio::test]
+async fn of_what_is_gone_nothing_is_kept_but_what_may_be_asked_for_again() {
+    let stage = stage(Recreation::Ignore).await;
+    let copy = stage.copied("u1", &desired("s1"));
+    stage.kube.vanish(&copy.key(), "u1");
+    assert!(
+        stage.kube.known.lock().applied.is_empty(),
+        "one for each preview application, for ever"
+    );
+    let copy = stage.copied("u2", &desired("s1"));
+    let _unreachable = stage.kube.run(&[Task::Delete(stage.key())]).await;
+    stage.kube.known.lock().mark_going(&stage.key(), &copy);
+    stage.copied("u3", &desired("s2"));
+    stage.kube.vanish(&copy.key(), "u2");
+    assert_eq!(stage.kube.known.lock().applied.len(), 1, "its successor's");
+}
+
+#[tokio::test]
 async fn the_last_operation_of_another_object_of_the_name_is_not_asked_for_again() {
     let stage = stage(Recreation::Resync).await;
     let copy = stage.copied("u1", &desired("s1"));

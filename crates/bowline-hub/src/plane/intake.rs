@@ -34,6 +34,8 @@ pub(crate) async fn run(state: Arc<State>, plane: Arc<Plane>) {
     let mut watches = tokio::task::JoinSet::new();
     // What is noted meanwhile waits.
     watches.spawn(plane.clone().follow());
+    let clusters = plane.clone();
+    watches.spawn(async move { clusters.follow_credentials().await });
     plane.identify().await;
     loop {
         plane.inbox.wake.notified().await;

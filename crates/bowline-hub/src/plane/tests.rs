@@ -380,3 +380,28 @@ async fn a_deletion_that_does_not_end_is_told() {
     assert!(told(&found) && found[0].starts_with("Warning: 1 being deleted"), "{found:?}");
     hub.drain().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_large_is_told_until_it_is_gone_or_its_agent_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = by_destination(folder.path()).await;
+    let (state, plane) = (hub.state(), hub.state().plane.clone().unwrap());
+    let (apps, pairs): (Vec<_>, Vec<_>) = ["a", "b"].map(wanted).into_iter().unzip();
+    for app in &apps {
+        let mut app = app.clone();
+        app.spec.as_mut().unwrap()["text"] = "x".repeat(bowline_types::MAX_COMMIT_BYTES).into();
+        plane.note(app);
+    }
+    listed(&plane);
+    look(state, &plane, &pairs, true).await;
+    assert_eq!(plane.untaken().len(), 2);
+    plane.note_gone(apps[0].key(), "u-a");
+    look(state, &plane, &pairs[..1], false).await;
+    assert_eq!(plane.untaken().len(), 1, "of what is gone nothing is to be said");
+    let shelf = bowline_resources::roster_shelf();
+    let gone = bowline_types::Item::remove(RosterEntry::key_of(&node("a1")));
+    state.handle.write(&shelf, vec![], vec![gone]).await.unwrap();
+    look(state, &plane, &pairs, true).await;
+    assert_eq!(plane.untaken().len(), 0);
+    hub.drain().await;
+}

@@ -5,6 +5,7 @@
 //! object, what must be written on the shelf (`intake`), and what on the cluster (`outflow`)?
 
 mod ask;
+mod changes;
 mod clusters;
 mod held;
 mod identity;
@@ -57,6 +58,7 @@ pub(crate) struct Plane {
     uid: OnceLock<String>,
     inbox: Arc<Inbox>,
     known: Mutex<Known>,
+    changes: changes::Changes,
     asked: Mutex<BTreeMap<(Pair, Operation), ask::Wish>>,
     /// Holds back where somebody else writes what the hub writes.
     brake: Mutex<Brake>,
@@ -116,6 +118,7 @@ impl Plane {
             uid: OnceLock::new(),
             inbox: Arc::default(),
             known: Mutex::new(known),
+            changes: changes::Changes::default(),
             asked: Mutex::default(),
             brake: Mutex::default(),
         }))

@@ -405,3 +405,28 @@ async fn what_is_too_large_is_told_until_it_is_gone_or_its_agent_is() {
     assert_eq!(plane.untaken().len(), 0);
     hub.drain().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_cluster_tells_is_counted_and_what_the_hub_wrote_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = by_destination(folder.path()).await;
+    let plane = hub.state().plane.clone().unwrap();
+    let count = |name: &str| {
+        let all = plane.changes();
+        all.iter().find(|(known, _)| known == name).unwrap().1
+    };
+    assert_eq!(plane.changes().len(), 12, "all of them, from the start");
+    plane.note_told(app("a1", 1));
+    plane.note_told(app("a1", 2));
+    plane.note(app("a1", 3));
+    assert!(!plane.note_told(app("a1", 3)), "told again, of what the hub wrote");
+    let mut anew = app("a1", 4);
+    anew.metadata.uid = Some("u2".into());
+    plane.note_told(anew);
+    plane.note_end(&app("a1", 1).key());
+    let counts = ["created", "updated", "deleted"]
+        .map(|what| count(&format!("principal_applications_{what}")));
+    assert_eq!(counts, [2, 1, 1]);
+    assert_eq!(count("principal_gpg_keys_created"), 0);
+    hub.drain().await;
+}

@@ -100,6 +100,18 @@ impl Plane {
         }
     }
 
+    /// What was answered has been taken off the object: the next wish is another, though it be the same
+    /// and nothing was seen in between.
+    pub(super) fn forget_answered(&self, pair: &Pair) {
+        let mut asked = self.asked.lock();
+        for operation in [Operation::Sync, Operation::Refresh] {
+            let slot = (pair.clone(), operation);
+            if asked.get(&slot).is_some_and(|wish| wish.stage == Stage::Answered) {
+                asked.remove(&slot);
+            }
+        }
+    }
+
     /// The id under which this process asks for an operation already.
     fn asked_as(&self, pair: &Pair, operation: Operation) -> Option<String> {
         let asked = self.asked.lock();

@@ -143,9 +143,8 @@ impl Ties {
         matches!(self.above, Above::Go(_))
     }
 
-    /// How many events a Go principal has put into its queues since it was started, by the metric that
-    /// counts them; none: there is no Go principal.
-    pub(crate) async fn queued(&self, metric: &str) -> Result<Option<usize>> {
+    /// What a Go principal counts under this name, since it was started; none: there is no Go principal.
+    pub(crate) async fn counted(&self, metric: &str) -> Result<Option<usize>> {
         match &self.above {
             Above::Go(peer) => peer.counted(metric).await.map(Some),
             Above::Ours(_) => Ok(None),

@@ -115,7 +115,7 @@ async fn what_came_and_was_to_go_while_the_agent_was_away_is_never_made() {
     let fleet = &stage.hub.state().views.fleet;
     let gone = async {
         while fleet.hub_wants(&node("a1"), &record()).is_some() {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     tokio::time::timeout(PATIENCE, gone).await.unwrap();

@@ -1,5 +1,7 @@
 //! The line to the hub: kept up, and what is known of it.
 
+mod dialect;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,6 +21,8 @@ use crate::clock::{wall, wall_of};
 use crate::identity::{Identity, is_about_certificates};
 use crate::shelves::AgentGate;
 
+pub(crate) use dialect::Dialect;
+
 /// How the line stands. A local fact, never a record.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
@@ -29,40 +33,6 @@ pub(crate) struct Line {
     failures: AtomicU64,
     /// What is counted where the other end is a principal.
     pub(crate) dialect: Dialect,
-}
-
-/// Events of argocd-agent's dialect, and logins that a principal refused.
-#[derive(Debug, Default)]
-pub(crate) struct Dialect {
-    received: AtomicU64,
-    sent: AtomicU64,
-    refused: AtomicU64,
-}
-
-impl Dialect {
-    pub(crate) fn count_received(&self) {
-        self.received.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn count_sent(&self) {
-        self.sent.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn count_refused(&self) {
-        self.refused.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn received(&self) -> u64 {
-        self.received.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn sent(&self) -> u64 {
-        self.sent.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn refused(&self) -> u64 {
-        self.refused.load(Ordering::Relaxed)
-    }
 }
 
 /// How the line stands at one moment.

@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use crate::kv::Kv;
-use crate::line::Line;
+use crate::line::{Dialect, Line};
 use crate::papers::Papers;
 use crate::world::World;
 
@@ -81,7 +81,7 @@ impl Metrics {
             metrics.certificate.clone(),
         );
         if let Papers::Guest(_) = papers {
-            metrics.register_theirs(&mut registry);
+            metrics.register_theirs(&mut registry, &world.line.dialect);
         }
         *metrics.registry.lock() = registry;
         metrics.read(world, papers);
@@ -89,7 +89,7 @@ impl Metrics {
     }
 
     /// What argocd-agent's agent tells too, under its names, where a principal is served.
-    fn register_theirs(&self, registry: &mut Registry) {
+    fn register_theirs(&self, registry: &mut Registry, dialect: &Dialect) {
         let help = "Whether the line to the principal is up";
         registry.register("argocd_agent_connection_status", help, self.connected.clone());
         let (help, theirs) = ("When that line came up; 0 while it is down", &self.theirs);
@@ -101,6 +101,15 @@ impl Metrics {
         registry.register("argocd_agent_auth_failures", help, theirs.refused.clone());
         registry.register("agent_events_received", "Events that came", theirs.received.clone());
         registry.register("agent_events_sent", "Events that went", theirs.sent.clone());
+        let help = "Seconds for which events were worked on";
+        registry.register("agent_event_processing_time", help, dialect.worked.clone());
+        let help = "Seconds from the sending of an event to the work on it";
+        let name = "agent_event_propagation_latency_seconds";
+        registry.register(name, help, dialect.travelled.clone());
+        registry.register("agent_errors", "Events that came to nothing", dialect.errors.clone());
+        let help = "None: what a principal is owed stays owed until it is acked";
+        let name = "argocd_agent_event_writer_events_discarded";
+        registry.register(name, help, Counter::<u64>::default());
         let build = Build::default();
         let labels = [("version", env!("CARGO_PKG_VERSION")), ("git_revision", "")];
         let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));

@@ -1,6 +1,6 @@
 //! What the hub counts beside its node.
 
-use std::sync::atomic::AtomicU64;
+mod theirs;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -11,6 +11,7 @@ use prometheus_client::registry::Registry;
 
 use crate::clock;
 use crate::state::State;
+use theirs::Theirs;
 
 /// A request by what it asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -28,65 +29,6 @@ pub(crate) struct Problems {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByAgent {
     agent: String,
-}
-
-/// An agent, under argocd-agent's label.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByName {
-    agent_name: String,
-}
-
-/// A build, under argocd-agent's labels.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Build {
-    version: &'static str,
-    git_revision: &'static str,
-}
-
-/// What is counted of agents of argocd-agent. Upstream's names have no suffix for counters, so some
-/// are gauges here that only go up.
-#[derive(Debug, Default)]
-pub(crate) struct Theirs {
-    connections: Family<ByName, Counter>,
-    received: Gauge,
-    sent: Gauge,
-}
-
-impl Theirs {
-    pub(crate) fn connected(&self, agent: &bowline_types::NodeId) {
-        self.connections.get_or_create(&ByName { agent_name: agent.to_string() }).inc();
-    }
-
-    pub(crate) fn received(&self) {
-        self.received.inc();
-    }
-
-    pub(crate) fn sent(&self) {
-        self.sent.inc();
-    }
-
-    fn register(&self, r: &mut Registry, up: Gauge, minutes: f64, by_agent: bool) {
-        // The second is what v0.9.0 calls it.
-        for name in ["argocd_principal_connected_agents", "agent_connected_with_principal"] {
-            r.register(name, "Agents that are connected", up.clone());
-        }
-        let mean: Gauge<f64, AtomicU64> = Gauge::default();
-        mean.set(minutes);
-        let help = "Minutes for which agents have been connected, in the mean";
-        r.register("principal_agent_avg_connection_time", help, mean);
-        if by_agent {
-            let help = "Connections of an agent of argocd-agent";
-            r.register("argocd_principal_agent_connections", help, self.connections.clone());
-        }
-        let help = "Events from agents of argocd-agent";
-        r.register("principal_events_received", help, self.received.clone());
-        let help = "Events to agents of argocd-agent";
-        r.register("principal_events_sent", help, self.sent.clone());
-        let build: Family<Build, Gauge> = Family::default();
-        let this = Build { version: env!("CARGO_PKG_VERSION"), git_revision: "" };
-        build.get_or_create(&this).set(1);
-        r.register("argocd_agent_build_info", "This build of Bowline", build);
-    }
 }
 
 /// Counters of the hub.
@@ -163,6 +105,10 @@ pub(crate) async fn text(state: &State, by_agent: bool) -> String {
         let by_agent = by_agent || dialect.series_by_agent();
         let minutes = state.views.links.mean_time(clock::now()).as_secs_f64() / 60.0;
         state.metrics.theirs.register(&mut registry, gauge(up), minutes, by_agent);
+        for (name, count) in state.plane.iter().flat_map(|plane| plane.changes()) {
+            let help = "Changes on the control plane, by its API server's word";
+            registry.register(name, help, gauge(count));
+        }
     }
     let mut out = String::new();
     // Writing to a string does not fail.

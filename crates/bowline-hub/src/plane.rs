@@ -5,6 +5,7 @@
 //! object, what must be written on the shelf (`intake`), and what on the cluster (`outflow`)?
 
 mod ask;
+mod changes;
 mod clusters;
 mod held;
 mod identity;
@@ -57,6 +58,7 @@ pub(crate) struct Plane {
     uid: OnceLock<String>,
     inbox: Arc<Inbox>,
     known: Mutex<Known>,
+    changes: changes::Changes,
     asked: Mutex<BTreeMap<(Pair, Operation), ask::Wish>>,
     /// Holds back where somebody else writes what the hub writes.
     brake: Mutex<Brake>,
@@ -70,6 +72,8 @@ struct Known {
     placed: BTreeMap<ObjectKey, BTreeSet<NodeId>>,
     /// How far the kinds that are taken have been told, in their order.
     told: Vec<Told>,
+    /// Why the control plane's name is not known yet.
+    unnamed: Option<String>,
     /// Why a kind that is waited for does not come, by its place among those.
     late: BTreeMap<usize, String>,
     /// Agents that have connected.
@@ -114,6 +118,7 @@ impl Plane {
             uid: OnceLock::new(),
             inbox: Arc::default(),
             known: Mutex::new(known),
+            changes: changes::Changes::default(),
             asked: Mutex::default(),
             brake: Mutex::default(),
         }))

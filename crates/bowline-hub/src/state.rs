@@ -188,7 +188,11 @@ impl State {
             return Ok(());
         }
         let item = Item::put(key, bowline_types::Body::new(pem.into_bytes()));
-        self.handle.write(&roster_shelf(), vec![], vec![item]).await.map(|_| ())
+        self.handle.write(&roster_shelf(), vec![], vec![item]).await?;
+        if let Some(plane) = &self.plane {
+            plane.resign();
+        }
+        Ok(())
     }
 }
 

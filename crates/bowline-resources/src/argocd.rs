@@ -5,6 +5,9 @@
 pub mod app;
 pub mod glob;
 pub mod project;
+mod typed;
+
+pub use typed::typed;
 
 /// The API group of Applications, AppProjects and ApplicationSets.
 pub const GROUP: &str = "argoproj.io";

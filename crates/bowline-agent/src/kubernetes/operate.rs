@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::there::{is_going, is_made_from, is_somebody_elses};
+use super::there::{is_going, is_itself, is_made_from, is_somebody_elses};
 use super::{Adoption, Kubernetes};
 
 /// How long to wait after the cluster did not take an operation.
@@ -57,11 +57,15 @@ impl Kubernetes {
         let there = self.known.lock().there.get(&key).cloned();
         // Not made yet, or not heard of since this agent was started.
         let there = there.ok_or_else(|| format!("{NOT_YET}the object is not on the cluster"))?;
-        if desired.deleting || is_going(&there) {
+        if desired.deleting || (is_going(&there) && is_itself(&there, &desired.uid)) {
             return Err("the object is being deleted".into());
         }
         if key.group != argocd::GROUP || key.kind != "Application" {
             return Err("only Applications have operations on this cluster".into());
+        }
+        if is_going(&there) {
+            // A copy: what is wanted is made once that is gone.
+            return Err(format!("{NOT_YET}the former object of this name is still being deleted"));
         }
         self.check_source(desired, &there)?;
         let asked = look.observed.operation.as_ref();

@@ -158,6 +158,23 @@ async fn what_the_control_plane_deleted_begins_anew_without_its_last_operation()
 }
 
 #[tokio::test]
+async fn of_what_is_gone_nothing_is_kept_but_what_may_be_asked_for_again() {
+    let stage = stage(Recreation::Ignore).await;
+    let copy = stage.copied("u1", &desired("s1"));
+    stage.kube.vanish(&copy.key(), "u1");
+    assert!(
+        stage.kube.known.lock().applied.is_empty(),
+        "one for each preview application, for ever"
+    );
+    let copy = stage.copied("u2", &desired("s1"));
+    let _unreachable = stage.kube.run(&[Task::Delete(stage.key())]).await;
+    stage.kube.known.lock().mark_going(&stage.key(), &copy);
+    stage.copied("u3", &desired("s2"));
+    stage.kube.vanish(&copy.key(), "u2");
+    assert_eq!(stage.kube.known.lock().applied.len(), 1, "its successor's");
+}
+
+#[tokio::test]
 async fn the_last_operation_of_another_object_of_the_name_is_not_asked_for_again() {
     let stage = stage(Recreation::Resync).await;
     let copy = stage.copied("u1", &desired("s1"));
@@ -281,6 +298,25 @@ async fn a_sync_is_for_the_object_that_it_is_meant_for_and_no_other() {
     let why = stage.synced(&desired("s2"), Some("s2")).unwrap_err();
     assert!(why.starts_with(bowline_resources::NOT_YET), "{why}");
     assert!(stage.synced(&desired("u1"), None).is_ok(), "the cluster's own object");
+}
+
+#[tokio::test]
+async fn a_sync_waits_for_the_end_of_the_copy_of_a_former_source() {
+    let stage = stage(Recreation::Ignore).await;
+    let copy = stage.copied("u1", &desired("s1"));
+    stage.kube.known.lock().mark_going(&stage.key(), &copy);
+    let waits = |wanted: &Desired| {
+        let why = stage.synced(wanted, Some(&wanted.uid)).unwrap_err();
+        why.starts_with(bowline_resources::NOT_YET)
+    };
+    assert!(
+        waits(&desired("s2")),
+        "an answer would end the wish, and the new object is synced by nobody"
+    );
+    assert!(waits(&desired("s1")), "somebody here deleted it: it is made again");
+    let going = Desired { deleting: true, ..desired("s1") };
+    assert!(!waits(&going), "nobody makes it again");
+    assert!(!waits(&desired("u1")), "nor the cluster's own object");
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ pub(super) fn source_uid(object: &Object) -> Option<&str> {
 }
 
 /// Whether a source was made from this very object: a mirror of it that became what is wanted.
-fn is_itself(object: &Object, source: &str) -> bool {
+pub(super) fn is_itself(object: &Object, source: &str) -> bool {
     object.metadata.uid.as_deref() == Some(source)
 }
 

@@ -153,6 +153,7 @@ impl Kubernetes {
     /// An object is gone from the cluster, unless another of its name is there by now.
     pub(super) fn vanish(&self, key: &ObjectKey, uid: &str) {
         let Some(key) = self.site.on_shelf(key) else { return };
+        let (_, wanted) = self.sink.wanted(&key);
         {
             let mut known = self.known.lock();
             known.departed.note(uid);
@@ -163,10 +164,16 @@ impl Kubernetes {
                 return;
             }
             let lost = known.there.remove(&key);
-            let ours = known.applied.get(&key).is_some_and(|a| a.from == Owner::Hub);
+            let applied = known.applied.get(&key);
+            let ours = applied.is_some_and(|a| a.from == Owner::Hub);
+            let again = wanted.zip(applied).is_some_and(|(w, a)| ours && w.uid == a.desired.uid);
             let lost = lost.filter(|_| ours && !by_us && key.kind == "Application");
             if let Some(lost) = lost {
                 known.lost.insert(key.clone(), lost);
+            }
+            // Of what is put back it stays known how often it was.
+            if !again {
+                known.applied.remove(&key);
             }
         }
         self.tell(&key);

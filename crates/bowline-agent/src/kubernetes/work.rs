@@ -111,12 +111,15 @@ impl Kubernetes {
         let applied = Applied { desired: desired.clone(), rev, from };
         let there = {
             let mut known = self.known.lock();
-            known.applied.insert(key.clone(), applied);
-            if let Some(uid) = known.there.get(key).and_then(|there| there.metadata.uid.clone()) {
-                // Wanted again: from here on whoever deletes it is somebody else.
-                known.ending.remove(&uid);
+            let there = known.there.get(key).map(|there| there.metadata.uid.clone());
+            if there.is_some() || from == Owner::Hub {
+                known.applied.insert(key.clone(), applied);
             }
-            known.there.contains_key(key)
+            if let Some(Some(uid)) = &there {
+                // Wanted again: from here on whoever deletes it is somebody else.
+                known.ending.remove(uid);
+            }
+            there.is_some()
         };
         match from {
             // What the agent owns comes from the cluster, and is never written there: if it is gone, the
@@ -261,6 +264,7 @@ impl Kubernetes {
             known.there.get(key).cloned()
         };
         let Some(there) = there else {
+            self.known.lock().applied.remove(key);
             self.sink.gone(key);
             return Ok(());
         };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bowline_argocd::{Action, Event, Failure, Outcome, Resource, source_uid, version_of};
 use bowline_drive::{Error, Handle};
 use bowline_resources::argocd::{NAMESPACE_REMAPPED, PRINCIPAL_UID, REFRESH, SOURCE_UID};
-use bowline_resources::{Desired, Mode, Object, ObjectKey, Operation, OperationRequest};
+use bowline_resources::{Desired, Mode, NOT_YET, Object, ObjectKey, Operation, OperationRequest};
 use bowline_sync::WriteError;
 use bowline_types::{Item, Verdict};
 use parking_lot::Mutex;
@@ -164,12 +164,13 @@ impl Desk {
         let ask = Some(request.encode());
         let asked = self.handle.propose(&self.shelves.observed, vec![], vec![], ask, PATIENCE);
         match asked.await {
-            Ok(Verdict::Taken { .. }) => Outcome::Done,
-            Ok(Verdict::Refused { why, .. }) => {
-                warn!(%key, %operation, why, "an operation is not taken on");
-                Outcome::Refused
+            Ok(verdict) => {
+                if let Verdict::Refused { why, .. } = &verdict {
+                    warn!(%key, %operation, why, "an operation is not taken on");
+                }
+                became_of(&verdict)
             }
-            Ok(Verdict::Unknown | Verdict::Expired) | Err(_) => Outcome::Failed(Failure::Server),
+            Err(_) => Outcome::Failed(Failure::Server),
         }
     }
 
@@ -225,6 +226,18 @@ impl Desk {
     }
 }
 
+/// What became of an operation. One that came too early is not acked, so that it comes again.
+fn became_of(verdict: &Verdict) -> Outcome {
+    match verdict {
+        Verdict::Taken { .. } => Outcome::Done,
+        Verdict::Refused { why, .. } if why.starts_with(NOT_YET) => {
+            Outcome::Failed(Failure::NotFound)
+        }
+        Verdict::Refused { .. } => Outcome::Refused,
+        Verdict::Unknown | Verdict::Expired => Outcome::Failed(Failure::Server),
+    }
+}
+
 /// An object of the principal as it wants it here, spelled as on the shelf. One without a uid is the one
 /// that is `known`: somebody wiped its annotations, which makes no other of it.
 fn as_wanted(
@@ -257,6 +270,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_operation_that_comes_too_early_is_not_acked() {
+        let refused = |why: &str| Verdict::Refused {
+            at: bowline_types::Cursor { rev: 1, term: bowline_types::Term(1) },
+            why: why.into(),
+        };
+        assert!(!became_of(&refused("not yet: the former object is still there")).is_acked());
+        assert!(became_of(&refused("an operation is running; terminate it first")).is_acked());
+        assert!(!became_of(&Verdict::Expired).is_acked());
+    }
 
     #[test]
     fn what_a_principal_wants_is_spelled_as_on_the_shelf() {

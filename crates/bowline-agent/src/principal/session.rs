@@ -27,6 +27,7 @@ use super::naming::Naming;
 use super::speech::Sums;
 use super::told::Told;
 use crate::clock::wall;
+use crate::line::Dialect;
 use round::speech;
 
 /// A time that does not come: something else ends the wait before.
@@ -234,7 +235,7 @@ impl Session {
     }
 
     async fn send(&self, link: &ForeignLink, event: &Event) -> Option<()> {
-        self.desk.world.line.dialect.count_sent();
+        self.counts().count_sent();
         link.send(event.to_wire(End::Agent)).await.ok()
     }
 
@@ -245,7 +246,7 @@ impl Session {
 
     async fn hear(&mut self, event: CloudEvent, working: &mut Working) {
         self.heard = Instant::now();
-        self.desk.world.line.dialect.count_received();
+        self.counts().count_received();
         let event = match Event::from_wire(event) {
             Ok(event) => event,
             Err(error) => return warn!(%error, "an event is not read"),
@@ -266,6 +267,8 @@ impl Session {
     fn work(&mut self, work: Work, working: &mut Working) {
         let mut next = Some(work);
         while let Some(work) = next.take() {
+            self.counts().count_begun(&work.event, wall());
+            let began = Instant::now();
             let outcome = match &work.task {
                 Task::Object { .. } => {
                     return working.push(Box::pin(perform(self.desk.clone(), work)));
@@ -279,8 +282,13 @@ impl Session {
                 }
                 Task::Error(_) | Task::ClusterCacheInfo(_) => Outcome::Refused,
             };
+            self.counts().count_worked(&work.event, self.desk.mode, &outcome, began.elapsed());
             next = self.finish(work, &outcome);
         }
+    }
+
+    fn counts(&self) -> &Dialect {
+        &self.desk.world.line.dialect
     }
 
     /// Tells the principal what is done; gives what waited for that.
@@ -297,11 +305,13 @@ fn far() -> tokio::time::Instant {
 
 /// Does what goes to disk.
 async fn perform(desk: Arc<Desk>, work: Work) -> (Work, Outcome) {
+    let began = Instant::now();
     let outcome = match &work.task {
         Task::Object { resource, action, object } => {
             desk.take(*resource, *action, object, &work.event).await
         }
         _ => Outcome::Refused,
     };
+    desk.world.line.dialect.count_worked(&work.event, desk.mode, &outcome, began.elapsed());
     (work, outcome)
 }

@@ -8,7 +8,7 @@ use bowline_argocd::{
     Draft, Held, Ids, Inventory, Need, News, Place, Render, Resource, Subject, Trace, resource_id,
     uuid, word,
 };
-use bowline_resources::argocd::{SOURCE_UID, app};
+use bowline_resources::argocd::{SOURCE_UID, app, project, typed};
 use bowline_resources::{Desired, Mode, Object, ObjectKey, Observed, Owner};
 use bowline_types::Rev;
 
@@ -16,7 +16,10 @@ use super::naming::Naming;
 use crate::world::{State, Wanted};
 
 /// Checksums that were worked out before, by place and rev.
-pub(super) type Sums = BTreeMap<Place, (Rev, Option<Sum>)>;
+pub(super) type Sums = BTreeMap<Place, (Rev, Both)>;
+
+/// The checksums of what is wanted: as it is here, and as a principal keeps it.
+pub(super) type Both = [Option<Sum>; 2];
 
 /// This agent's things, as the dialect names them.
 pub(super) struct Speech<'a> {
@@ -71,15 +74,29 @@ impl Speech<'_> {
             let live = self.state.live.get(&key).filter(|held| held.from == self.mode.owner())?;
             // Without a checksum it is told what is wanted, even if that is what is there.
             return (self.mode == Mode::Managed && !self.state.lacking.contains(&key))
-                .then(|| held_as(&live.live.of.uid, None));
+                .then(|| held_as(&live.live.of.uid, Both::default()));
         };
-        let known = self.sums.get(place).filter(|(rev, _)| *rev == wanted.rev).map(|(_, sum)| *sum);
-        let checksum = known.unwrap_or_else(|| {
-            let sum = spec_checksum(place.resource, &wanted.desired.object).ok();
-            self.sums.insert(place.clone(), (wanted.rev, sum));
-            sum
+        let known = self.sums.get(place).filter(|(rev, _)| *rev == wanted.rev);
+        let known = known.map(|(_, sums)| *sums);
+        let sums = known.unwrap_or_else(|| {
+            let sum = |object: &Object| spec_checksum(place.resource, object).ok();
+            let copy = self.copy(place.resource, &wanted.desired);
+            let sums = [sum(&wanted.desired.object), copy.as_ref().and_then(sum)];
+            self.sums.insert(place.clone(), (wanted.rev, sums));
+            sums
         });
-        Some(held_as(&wanted.desired.uid, checksum))
+        Some(held_as(&wanted.desired.uid, sums))
+    }
+
+    /// What a principal makes of something of this agent's own; none of what is the principal's.
+    fn copy(&self, resource: Resource, desired: &Desired) -> Option<Object> {
+        let (me, Desired { object, uid, .. }) = (self.naming.me.as_str(), desired);
+        let copy = match (self.mode, resource) {
+            (Mode::Autonomous, Resource::AppProject) => project::mirror(me, uid, "", object),
+            (Mode::Autonomous, Resource::Application) => app::mirror(me, uid, object),
+            _ => return None,
+        };
+        Some(typed(&copy))
     }
 
     /// What a round says of this subject. Of one place only that place matters.
@@ -151,6 +168,73 @@ fn shown(desired: &Desired) -> Object {
 }
 
 /// What is held under a uid. The other end is a principal, which is told of all else by itself.
-fn held_as(uid: &str, checksum: Option<Sum>) -> Held {
-    Held { uid: uid.into(), checksum, copy: None, news: News::None }
+fn held_as(uid: &str, [checksum, copy]: Both) -> Held {
+    Held { uid: uid.into(), checksum, copy, news: News::None }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bowline_argocd::payload::RequestUpdate;
+    use bowline_types::{NodeId, Wall};
+    use serde_json::json;
+
+    use super::*;
+    use crate::principal::options::PrincipalMapping;
+
+    #[test]
+    fn what_a_principal_made_of_a_project_or_an_application_is_as_it_is_here() {
+        let me = NodeId::new("a1").unwrap();
+        let naming = Naming::new(me, "argocd", PrincipalMapping::Namespace, "argocd");
+        let (mut state, mut sums) = (State::default(), Sums::default());
+        let mut want = |kind: &str, spec| {
+            let object = json!({
+                "apiVersion": "argoproj.io/v1alpha1", "kind": kind, "spec": spec,
+                "metadata": {"name": "shop", "namespace": "a1"},
+            });
+            let object = Object::from_value(object).unwrap();
+            let desired = Arc::new(Desired::new(&object, "u1", Wall(0)));
+            state.own.insert(object.key(), Wanted { desired, rev: 1 });
+            object.key()
+        };
+        let project = json!({"destinations": [{"server": "https://x", "namespace": "*"}]});
+        let project = want("AppProject", project);
+        let app = want("Application", json!({"project": "shop", "source": {"repoURL": "r"}}));
+        let mut speech =
+            Speech { naming: &naming, mode: Mode::Autonomous, state: &state, sums: &mut sums };
+        let mut is_as = |key: &ObjectKey, kind: &str, spec| {
+            let copy = json!({
+                "apiVersion": "argoproj.io/v1alpha1", "kind": kind, "metadata": {"name": "x"},
+                "spec": spec,
+            });
+            let place = speech.place(key).unwrap();
+            let sum = spec_checksum(place.resource, &Object::from_value(copy).unwrap()).unwrap();
+            let request = RequestUpdate {
+                name: place.name.clone(),
+                namespace: place.namespace.clone(),
+                uid: "u1".into(),
+                kind: kind.into(),
+                checksum: Some(sum.to_vec()),
+            };
+            speech.held(&place).unwrap().is_as(&request)
+        };
+        let mirror = |server: &str| {
+            json!({
+                "sourceNamespaces": ["a1"],
+                "destinations": [{"name": "a1", "server": server, "namespace": "*"}],
+            })
+        };
+        assert!(is_as(&project, "AppProject", mirror("*")), "each round would tell it");
+        assert!(!is_as(&project, "AppProject", mirror("https://x")), "somebody changed it");
+        let copy = |project: &str| {
+            json!({
+                "project": project, "source": {"repoURL": "r"},
+                "destination": {"name": "whatever"},
+            })
+        };
+        assert!(is_as(&app, "Application", copy("a1-shop")));
+        assert!(is_as(&app, "Application", copy("shop")), "as it is spelled here");
+        assert!(!is_as(&app, "Application", copy("other")));
+    }
 }

@@ -3,7 +3,7 @@
 use bowline_argocd::payload::ErrorReport;
 use bowline_argocd::{Action, Outcome, Place, Resource, source_uid, version_of};
 use bowline_drive::Error;
-use bowline_resources::argocd::{NAMESPACE_REMAPPED, app};
+use bowline_resources::argocd::{NAMESPACE_REMAPPED, app, typed};
 use bowline_resources::{
     Desired, Mode, Object, ObjectKey, Observed, Of, Owner, Sync, desired_shelf,
 };
@@ -65,8 +65,7 @@ impl Session {
             return Outcome::Refused;
         };
         let rev = told.as_ref().map_or(0, |t| t.rev);
-        let same = |o: &Object| without_destination(o.spec.as_ref());
-        let settled = same(&wanted.object) == same(object);
+        let settled = meant(&wanted.object) == meant(object);
         let observed = self.observed(key, Of { uid, rev }, object, settled);
         let observed = observed.within(MAX_COMMIT_BYTES - Key::MAX);
         self.keep(&observed_of(&self.agent), Item::put(record, observed.encode())).await
@@ -251,9 +250,9 @@ fn unwanted(node: &Node, agent: &NodeId) -> Vec<Key> {
     keys.filter(|key| !is_wanted(key)).collect()
 }
 
-/// A spec but for its destination, which each end has in its own words.
-fn without_destination(spec: Option<&Value>) -> Value {
-    let mut spec = spec.cloned().unwrap_or(Value::Null);
+/// What a spec means, but for its destination, which each end has in its own words.
+fn meant(object: &Object) -> Value {
+    let mut spec = typed(object).spec.unwrap_or_default();
     if let Value::Object(fields) = &mut spec {
         fields.remove("destination");
     }

@@ -263,7 +263,11 @@ impl Session {
     async fn work(&mut self, work: Work) {
         let mut next = Some(work);
         while let Some(work) = next.take() {
+            let began = Instant::now();
             let outcome = self.perform(&work.task).await;
+            let series = self.state.dialect.as_ref().is_some_and(|d| d.series_by_agent());
+            let agent = series.then_some(&self.agent);
+            self.state.metrics.theirs.worked(agent, &work.event, &outcome, began.elapsed());
             let finished = self.inbox.finish(work, &outcome, self.now().mono);
             self.answers.extend(finished.acks);
             next = finished.next;

@@ -9,7 +9,7 @@ use bowline_argocd::{
     Trace, resource_id, word,
 };
 use bowline_resources::argocd::project::Mapping;
-use bowline_resources::argocd::{GPG_KEYS, GROUP, REFRESH};
+use bowline_resources::argocd::{GPG_KEYS, GROUP, REFRESH, typed};
 use bowline_resources::{Desired, Mode, Object, ObjectKey};
 use bowline_types::{NodeId, Rev};
 use parking_lot::Mutex;
@@ -34,15 +34,19 @@ pub(super) struct Speech<'a> {
 
 /// Checksums that were worked out before, by place and rev: a round asks for each of them many times.
 #[derive(Debug, Default)]
-pub(super) struct Sums(Mutex<BTreeMap<Place, (Rev, Option<Sum>)>>);
+pub(super) struct Sums(Mutex<BTreeMap<Place, (Rev, Both)>>);
+
+/// The checksums of what is wanted: as it is spelled here, and as a Go agent keeps it.
+type Both = [Option<Sum>; 2];
 
 impl Sums {
-    fn of(&self, place: &Place, desired: &Desired, rev: Rev) -> Option<Sum> {
-        let known = self.0.lock().get(place).filter(|(at, _)| *at == rev).map(|(_, sum)| *sum);
+    fn of(&self, place: &Place, desired: &Desired, rev: Rev) -> Both {
+        let known = self.0.lock().get(place).filter(|(at, _)| *at == rev).map(|(_, sums)| *sums);
         known.unwrap_or_else(|| {
-            let sum = spec_checksum(place.resource, &desired.object).ok();
-            self.0.lock().insert(place.clone(), (rev, sum));
-            sum
+            let sum = |object: &Object| spec_checksum(place.resource, object).ok();
+            let sums = [sum(&desired.object), sum(&typed(&desired.object))];
+            self.0.lock().insert(place.clone(), (rev, sums));
+            sums
         })
     }
 
@@ -120,9 +124,9 @@ impl Speech<'_> {
     pub(super) fn held(&self, places: impl IntoIterator<Item = Place>) -> Inventory {
         let held = |place: Place| {
             let held = self.look(&place, |desired, rev| {
-                let checksum = self.sums.of(&place, desired, rev);
+                let [checksum, copy] = self.sums.of(&place, desired, rev);
                 let news = self.news(&place, desired, rev);
-                Held { uid: desired.uid.clone(), checksum, copy: None, news }
+                Held { uid: desired.uid.clone(), checksum, copy, news }
             })?;
             Some((place, held))
         };

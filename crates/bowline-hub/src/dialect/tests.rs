@@ -5,6 +5,7 @@ mod hostile;
 mod told;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use base64::Engine as _;
 use bowline_argocd::claims::{Client, Signer};
@@ -85,6 +86,17 @@ async fn series_by_agent_are_there_when_asked_for_or_as_a_drop_in() {
         assert_eq!(text.contains("agent_name="), unasked, "{text}");
         let text = crate::metrics::text(state, true).await;
         assert!(text.contains(name), "{text}");
+        let event = bowline_argocd::Event::heartbeat("1");
+        let lost = bowline_argocd::Outcome::Failed(bowline_argocd::Failure::Server);
+        state.metrics.theirs.worked(None, &event, &lost, Duration::from_secs(1));
+        let text = crate::metrics::text(state, false).await;
+        for line in [
+            "principal_event_processing_time_count{status=\"failure\",agent_name=\"\",resource_type=\"heartbeat\"} 1",
+            "principal_errors{resource_type=\"heartbeat\"} 1",
+            "argocd_principal_event_writer_events_discarded_total 0",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line}\n{text}");
+        }
     }
 }
 

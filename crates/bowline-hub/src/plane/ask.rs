@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use bowline_drive::NO_MORE;
 use bowline_resources::argocd::{OPERATION_ID, REFRESH, app};
-use bowline_resources::{NOT_YET, Object, Observed, Operation, OperationRequest, observed_shelf};
+use bowline_resources::{
+    NOT_YET, Object, Observed, Operation, OperationRequest, OperationState, Phase, observed_shelf,
+};
 use bowline_types::{NodeId, Verdict};
 use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
@@ -72,8 +74,9 @@ impl Plane {
         }
         let mut out = Wishes::default();
         for (operation, argument) in wished {
+            let before = self.asked_as(pair, operation);
             let request = OperationRequest {
-                id: id_of(there, operation, &argument),
+                id: id_of(&wish_of(there, operation, &argument), before.as_deref(), seen),
                 key: pair.1.clone(),
                 uid: None,
                 operation,
@@ -96,6 +99,24 @@ impl Plane {
         for operation in [Operation::Sync, Operation::Refresh, Operation::Terminate] {
             asked.remove(&(pair.clone(), operation));
         }
+    }
+
+    /// What was answered has been taken off the object: the next wish is another, though it be the same
+    /// and nothing was seen in between.
+    pub(super) fn forget_answered(&self, pair: &Pair) {
+        let mut asked = self.asked.lock();
+        for operation in [Operation::Sync, Operation::Refresh] {
+            let slot = (pair.clone(), operation);
+            if asked.get(&slot).is_some_and(|wish| wish.stage == Stage::Answered) {
+                asked.remove(&slot);
+            }
+        }
+    }
+
+    /// The id under which this process asks for an operation already.
+    fn asked_as(&self, pair: &Pair, operation: Operation) -> Option<String> {
+        let asked = self.asked.lock();
+        asked.get(&(pair.clone(), operation)).map(|wish| wish.id.clone())
     }
 
     fn is_answered(&self, pair: &Pair, request: &OperationRequest) -> bool {
@@ -165,12 +186,22 @@ async fn hand_over(state: &State, agent: &NodeId, request: &OperationRequest) ->
     }
 }
 
+/// The ids of requests that a report shows to have been begun.
+fn begun(seen: &Observed) -> impl Iterator<Item = &str> {
+    let info = seen.status.pointer("/operationState/operation/info").and_then(Value::as_array);
+    let marks = info.into_iter().flatten().filter(|i| i["name"] == OPERATION_ID);
+    marks.filter_map(|mark| mark["value"].as_str())
+}
+
 /// Whether a report shows that its agent has taken this request on.
 fn is_taken(seen: &Observed, id: &str) -> bool {
-    let info = seen.status.pointer("/operationState/operation/info").and_then(Value::as_array);
-    let mut info = info.into_iter().flatten();
-    seen.operation.as_ref().is_some_and(|o| o.id == id)
-        || info.any(|i| i["name"] == OPERATION_ID && i["value"] == id)
+    seen.operation.as_ref().is_some_and(|o| o.id == id) || begun(seen).any(|begun| begun == id)
+}
+
+/// Whether a report shows that the agent's cluster would not have what this request asks for.
+fn is_refused(seen: &Observed, id: &str) -> bool {
+    let failed = |o: &&OperationState| o.id == id && o.phase == Phase::Failed;
+    seen.operation.as_ref().is_some_and(|o| failed(&o)) && begun(seen).all(|begun| begun != id)
 }
 
 /// What takes a wish off the object.
@@ -200,8 +231,9 @@ fn wishes(there: &Object) -> Vec<(Operation, Value)> {
     out
 }
 
-/// The same for the same wish, however often this process dies; another for the next.
-fn id_of(there: &Object, operation: Operation, argument: &Value) -> String {
+/// The same for the same wish, however often this process dies; another for the next, if what came of
+/// this one can be seen on the object.
+fn wish_of(there: &Object, operation: Operation, argument: &Value) -> String {
     let before = there.status.as_ref().and_then(|s| s.pointer("/operationState/startedAt"));
     let version = match operation {
         // Asking for a look twice does no harm.
@@ -212,43 +244,27 @@ fn id_of(there: &Object, operation: Operation, argument: &Value) -> String {
     blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
 }
 
-#[cfg(test)]
-mod tests {
-    use bowline_resources::Of;
-    use bowline_types::Wall;
-
-    use super::*;
-
-    fn there(started: &str) -> Object {
-        let value = json!({
-            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
-            "metadata": {"name": "web", "namespace": "a1", "uid": "u", "resourceVersion": started},
-            "operation": {"sync": {}},
-            "status": {"operationState": {"startedAt": started}},
-        });
-        Object::from_value(value).unwrap()
+/// The id to ask under. What the agent's cluster refused was never begun, and shows nothing on the object:
+/// the same wish after that is the next one, unless it is the one that this process asked for. To ask once
+/// more for one that was refused before this process began syncs nothing twice.
+fn id_of(wish: &str, asked: Option<&str>, seen: Option<&Observed>) -> String {
+    let turn = |id: &str| match id.strip_prefix(wish)? {
+        "" => Some(0_u32),
+        again => again.strip_prefix('-')?.parse().ok(),
+    };
+    if let Some(asked) = asked.filter(|asked| turn(asked).is_some()) {
+        return asked.to_owned();
     }
-
-    #[test]
-    fn a_sync_that_waits_keeps_its_id_whatever_the_agent_reports() {
-        let (before, argument) = (there("1"), json!({"sync": {}}));
-        let id = id_of(&before, Operation::Sync, &argument);
-        let wishes = Wishes { done: vec![], waits: true };
-        let status = json!({"health": {}, "operationState": {"startedAt": "2"}});
-        let shown = wishes.shown(status, before.status.as_ref());
-        assert_eq!(shown, json!({"health": {}, "operationState": {"startedAt": "1"}}));
-        let after = Object { status: Some(shown), ..before };
-        assert_eq!(id_of(&after, Operation::Sync, &argument), id);
-        assert_ne!(id_of(&there("2"), Operation::Sync, &argument), id);
-    }
-
-    #[test]
-    fn a_report_shows_that_a_request_was_taken_on_though_another_came_after_it() {
-        let mut seen = Observed::new(Of { uid: "u".into(), rev: 1 }, Wall(0));
-        assert!(!is_taken(&seen, "x"));
-        seen.status = json!({"operationState": {"operation": {"info": [
-            {"name": OPERATION_ID, "value": "x"},
-        ]}}});
-        assert!(is_taken(&seen, "x") && !is_taken(&seen, "y"));
+    let ids = seen
+        .into_iter()
+        .flat_map(|seen| seen.operation.iter().map(|o| o.id.as_str()).chain(begun(seen)));
+    let last = ids.filter_map(|id| Some((turn(id)?, id))).max();
+    match (last, seen) {
+        (None, _) | (_, None) => wish.to_owned(),
+        (Some((turn, id)), Some(seen)) if is_refused(seen, id) => format!("{wish}-{}", turn + 1),
+        (Some((_, id)), Some(_)) => id.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

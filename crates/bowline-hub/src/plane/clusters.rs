@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bowline_kube::{Apply, Delete, Error, Propagation, Scope, Watch};
+use bowline_kube::{Apply, Delete, Error, Heard, Propagation, Scope, Watch};
 use bowline_resources::Object;
 use bowline_resources::argocd::{AGENT_NAME, SECRET_TYPE};
 use bowline_types::NodeId;
@@ -78,13 +78,14 @@ impl Plane {
             return Ok(());
         }
         let server = format!("https://{}?agentName={agent}", how.proxy);
+        let config = self.credentials(state, agent, how).await?;
         let is_right = |there: &Object| {
-            says(there, "server").as_ref() == Some(&server) && !is_stale(state, there)
+            let same = says(there, "server").as_ref() == Some(&server) && shows(there, &config);
+            same && !is_stale(state, there)
         };
         if there.as_ref().is_some_and(is_right) {
             return Ok(());
         }
-        let config = self.credentials(state, agent, how).await?;
         let mut secret = json!({
             "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
             "metadata": {
@@ -155,9 +156,36 @@ impl Plane {
         self.cluster.delete(&kind, namespace, &name, how).await.map(drop).map_err(text)
     }
 
-    /// The key of tokens is another: what bears a token needs a new one.
+    /// The key of tokens is another, or the hub's authorities are: what shows them must show the new ones.
     pub(crate) fn resign(&self) {
-        self.inbox.everything();
+        if self.makes_clusters() {
+            self.inbox.everything();
+        }
+    }
+
+    /// Follows the Secret with the certificate that the Secrets of all agents show, which is renewed.
+    pub(super) async fn follow_credentials(&self) {
+        let how = self.options.cluster_secrets.as_ref();
+        let Some(name) = how.and_then(|how| how.credentials.as_ref()) else { return };
+        loop {
+            let mut watch = match self.secrets().await {
+                Ok(watch) => watch,
+                Err(error) => {
+                    tracing::warn!(%error, name, "the Secret with the clusters' certificate is not followed yet");
+                    tokio::time::sleep(super::intake::REFUSED).await;
+                    continue;
+                }
+            };
+            loop {
+                match watch.next().await {
+                    Heard::Put(secret) if secret.metadata.name == *name => self.resign(),
+                    Heard::Trouble(error) => {
+                        tracing::warn!(%error, name, "the Secret with the clusters' certificate is not told");
+                    }
+                    Heard::Put(_) | Heard::Gone { .. } | Heard::Missed { .. } | Heard::Listed => {}
+                }
+            }
+        }
     }
 
     /// Follows the Secrets of Argo CD's namespace.
@@ -193,6 +221,18 @@ fn is_ours(secret: &Object) -> bool {
     secret.metadata.annotations.contains_key(MADE)
 }
 
+/// Whether a Secret shows this, whatever token it bears: each that is signed is another.
+fn shows(secret: &Object, config: &Value) -> bool {
+    let bare = |mut config: Value| {
+        if let Some(token) = config.get_mut("bearerToken") {
+            *token = Value::Null;
+        }
+        config
+    };
+    let shown = says(secret, "config").and_then(|text| serde_json::from_str::<Value>(&text).ok());
+    shown.is_some_and(|shown| bare(shown) == bare(config.clone()))
+}
+
 /// Whether a Secret bears a token of a key that is no longer ours.
 fn is_stale(state: &State, secret: &Object) -> bool {
     let config = says(secret, "config").and_then(|text| serde_json::from_str::<Value>(&text).ok());
@@ -212,5 +252,33 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {}", chain(source)),
         None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_with_a_certificate_that_was_renewed_since_is_not_right() {
+        let config = |cert: &str, token: Option<&str>| {
+            let mut config = json!({"tlsClientConfig": {"certData": cert, "caData": "CA"}});
+            config.as_object_mut().unwrap().extend(token.map(|t| ("bearerToken".into(), t.into())));
+            config
+        };
+        let secret = |config: &Value| {
+            let secret = json!({
+                "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cluster-a1"},
+                "data": {"config": STANDARD.encode(config.to_string())},
+            });
+            Object::from_value(secret).unwrap()
+        };
+        let made = secret(&config("first", Some("t1")));
+        assert!(shows(&made, &config("first", Some("t2"))), "it would be written without end");
+        assert!(!shows(&made, &config("second", Some("t1"))), "Argo CD would show what has ended");
+        assert!(!shows(&made, &config("first", None)));
+        let mut ca = config("first", Some("t1"));
+        ca["tlsClientConfig"]["caData"] = "another".into();
+        assert!(!shows(&made, &ca));
     }
 }

@@ -33,8 +33,9 @@ impl Plane {
             && (key.kind != "Secret" || !key.group.is_empty() || listed(GROUP, "AppProject"))
     }
 
-    /// The kinds that cannot be told at present, and why.
+    /// What cannot be told at present, and why: the control plane's name first, then kinds.
     pub(crate) fn troubles(&self) -> Vec<(String, String)> {
+        let unnamed = self.unnamed();
         let known = self.known.lock();
         let all = self.taken.iter().zip(&known.told).zip(0..);
         let cannot = all.filter_map(|((taken, told), at)| match told {
@@ -45,7 +46,7 @@ impl Plane {
             }
             Told::Listed => None,
         });
-        cannot.collect()
+        unnamed.into_iter().chain(cannot).collect()
     }
 
     /// Whether this agent's objects have another owner than when they were last looked at. What was
@@ -127,9 +128,11 @@ pub(super) fn reborn(had: &Desired, next: &Desired) -> bool {
     let says =
         |desired: &Desired, name: &str| desired.object.metadata.annotations.get(name).cloned();
     let policy = says(next, MISMATCH_POLICY).or_else(|| says(had, MISMATCH_POLICY));
+    // Where one of them does not say whose it is, its agent may take both for the same control plane's.
+    let planes = says(had, PRINCIPAL_UID).zip(says(next, PRINCIPAL_UID));
     had.uid != next.uid
         && had.object.group() == GROUP
         && had.object.kind == "Application"
-        && says(had, PRINCIPAL_UID) == says(next, PRINCIPAL_UID)
+        && planes.is_none_or(|(had, next)| had == next)
         && policy.as_deref() != Some("upsert")
 }

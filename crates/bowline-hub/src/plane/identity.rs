@@ -13,31 +13,38 @@ use super::Plane;
 const CONFIG_MAP: &str = "argocd-agent-principal-identity";
 const FIELD: &str = "principal-uid";
 
-/// How long to wait before asking again.
-const AGAIN: Duration = Duration::from_secs(1);
+/// How long to wait before asking again, and the longest wait where somebody must do something first.
+const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
 
 impl Plane {
-    /// Reads the control plane's name, or gives it one. Waits for a cluster that cannot be reached;
-    /// goes without where we have no right to it.
+    /// Reads the control plane's name, or gives it one, however long that takes: what is taken in without
+    /// it would look like the wish of no control plane, for which agents make their copies anew.
     pub(super) async fn identify(&self) {
+        let mut wait = WAITS.0;
         loop {
-            match self.own_uid().await {
+            let error = match self.own_uid().await {
                 Ok(uid) => {
                     // Set once, here.
                     let _first = self.uid.set(uid);
                     return;
                 }
-                Err(error) if error.is_transient() => {
-                    tracing::warn!(%error, "waiting for the control plane");
-                }
-                Err(error) => {
-                    tracing::warn!(%error, config_map = CONFIG_MAP,
-                        "copies will not say which control plane they are from");
-                    return;
-                }
-            }
-            tokio::time::sleep(AGAIN).await;
+                Err(error) => error,
+            };
+            tracing::warn!(%error, config_map = CONFIG_MAP,
+                "waiting for the control plane's name: nothing is taken in before");
+            self.known.lock().unnamed = Some(error.to_string());
+            tokio::time::sleep(wait).await;
+            wait = if error.is_transient() { WAITS.0 } else { (wait * 2).min(WAITS.1) };
         }
+    }
+
+    /// Why the name is not known, if that has been tried in vain.
+    pub(super) fn unnamed(&self) -> Option<(String, String)> {
+        if self.uid().is_some() {
+            return None;
+        }
+        let why = self.known.lock().unnamed.clone()?;
+        Some((format!("ConfigMap {CONFIG_MAP}"), why))
     }
 
     /// The name, if there is one.
@@ -73,3 +80,6 @@ impl Plane {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

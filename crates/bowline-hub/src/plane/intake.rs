@@ -32,8 +32,11 @@ pub(super) const REFUSED: Duration = Duration::from_secs(5);
 /// Works until it is dropped.
 pub(crate) async fn run(state: Arc<State>, plane: Arc<Plane>) {
     let mut watches = tokio::task::JoinSet::new();
-    plane.identify().await;
+    // What is noted meanwhile waits.
     watches.spawn(plane.clone().follow());
+    let clusters = plane.clone();
+    watches.spawn(async move { clusters.follow_credentials().await });
+    plane.identify().await;
     loop {
         plane.inbox.wake.notified().await;
         if !plane.may_begin() {
@@ -114,6 +117,8 @@ impl Plane {
             known.sealed.remove(agent);
             known.held.remove(agent);
             known.stood.remove(agent);
+            known.refused.retain(|(refused, _), _| refused != agent);
+            known.unshown.retain(|(unshown, _), _| unshown != agent);
             return;
         };
         let turned = self.has_turned(&entry, all);
@@ -127,13 +132,18 @@ impl Plane {
         let (mut writes, mut absent) = (vec![], vec![]);
         for key in keys.iter().filter(|key| self.owns(agent, key) && self.tells(key)) {
             if entry.owner_of(key.namespace.as_deref(), &key.kind) != Owner::Hub {
+                self.is_bearable(agent, key);
                 continue;
             }
             let record = key.record_key();
             let told = state.views.fleet.hub_wants(agent, &record);
             let had = told.as_ref().and_then(|t| t.says());
             let guard = Guard { key: record.clone(), at: told.as_ref().map(|t| t.rev) };
-            match self.settled_source(agent, key, had).await {
+            let found = self.settled_source(agent, key, had).await;
+            if matches!(found, Ok(Found::Nothing | Found::Taken)) {
+                self.is_bearable(agent, key);
+            }
+            match found {
                 Ok(Found::Source(source)) => {
                     let next = self.record(agent, key, &source, had, now);
                     let next = next.map(|next| bearable(&record, next, had));
@@ -187,10 +197,9 @@ impl Plane {
 
     /// Whether a shelf takes this record; one that it does not must not hold up the others.
     fn weighed(&self, agent: &NodeId, key: &ObjectKey, next: Option<&Item>) -> bool {
-        let pair = (agent.clone(), key.clone());
         let weight = next.map_or(0, Item::weight);
         if weight <= MAX_COMMIT_BYTES {
-            self.known.lock().refused.remove(&pair);
+            self.is_bearable(agent, key);
             return true;
         }
         let why = format!(
@@ -198,8 +207,13 @@ impl Plane {
              make it smaller"
         );
         tracing::error!(%agent, %key, why, "what the control plane wants is not taken in");
-        self.known.lock().refused.insert(pair, why);
+        self.known.lock().refused.insert((agent.clone(), key.clone()), why);
         false
+    }
+
+    /// There is nothing that no shelf takes.
+    fn is_bearable(&self, agent: &NodeId, key: &ObjectKey) {
+        self.known.lock().refused.remove(&(agent.clone(), key.clone()));
     }
 
     /// Commits in as few batches as fit; what somebody else wrote meanwhile is looked at again.

@@ -57,7 +57,7 @@ impl Plane {
             let status = seen.map(|seen| app::mirror_status(agent.as_str(), &seen.status));
             let status = app::still_ending(status.unwrap_or_default(), shown);
             let status = wishes.shown(status, shown);
-            self.write_status(&there, status, wishes.done).await?;
+            self.write_outcome(pair, &there, status, wishes).await?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use bowline_resources::argocd::{SOURCE_UID, app};
 use bowline_resources::{Object, Observed, Owner, rfc3339};
 use serde_json::{Value, json};
 
+use super::ask::Wishes;
 use super::intake::REFUSED;
 use super::{Pair, Plane};
 use crate::clock;
@@ -72,7 +73,23 @@ impl Plane {
         let shown = there.status.as_ref();
         let status = seen.map(|seen| app::still_ending(app::shown_status(seen, shown), shown));
         let status = wishes.shown(status.unwrap_or_default(), shown);
-        self.write_status(&there, status, wishes.done).await
+        self.write_outcome(pair, &there, status, wishes).await
+    }
+
+    /// Writes a status, and takes off the wishes that were answered.
+    pub(super) async fn write_outcome(
+        &self,
+        pair: &Pair,
+        there: &Object,
+        status: Value,
+        wishes: Wishes,
+    ) -> Result<(), Error> {
+        let answered = !wishes.done.is_empty();
+        self.write_status(there, status, wishes.done).await?;
+        if answered {
+            self.forget_answered(pair);
+        }
+        Ok(())
     }
 
     /// Nobody has to wait for the end of it.
@@ -95,7 +112,7 @@ impl Plane {
     }
 
     /// Writes a status, if it is another, and `more` in the same step.
-    pub(super) async fn write_status(
+    async fn write_status(
         &self,
         there: &Object,
         status: Value,

@@ -115,8 +115,10 @@ fn wanted(name: &str) -> (Object, Pair) {
     (app, (node("a1"), key))
 }
 
-/// All that was noted has been told.
+/// The control plane has a name, and all that was noted has been told.
 fn listed(plane: &Plane) {
+    // Once is enough.
+    let _named = plane.uid.set("p1".into());
     (0..plane.taken.len()).for_each(|at| plane.note_listed(at));
 }
 
@@ -376,5 +378,55 @@ async fn a_deletion_that_does_not_end_is_told() {
     state.handle.write(&shelf, vec![], vec![item]).await.unwrap();
     let found = doctor(&hub, "objects").await;
     assert!(told(&found) && found[0].starts_with("Warning: 1 being deleted"), "{found:?}");
+    hub.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_large_is_told_until_it_is_gone_or_its_agent_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = by_destination(folder.path()).await;
+    let (state, plane) = (hub.state(), hub.state().plane.clone().unwrap());
+    let (apps, pairs): (Vec<_>, Vec<_>) = ["a", "b"].map(wanted).into_iter().unzip();
+    for app in &apps {
+        let mut app = app.clone();
+        app.spec.as_mut().unwrap()["text"] = "x".repeat(bowline_types::MAX_COMMIT_BYTES).into();
+        plane.note(app);
+    }
+    listed(&plane);
+    look(state, &plane, &pairs, true).await;
+    assert_eq!(plane.untaken().len(), 2);
+    plane.note_gone(apps[0].key(), "u-a");
+    look(state, &plane, &pairs[..1], false).await;
+    assert_eq!(plane.untaken().len(), 1, "of what is gone nothing is to be said");
+    let shelf = bowline_resources::roster_shelf();
+    let gone = bowline_types::Item::remove(RosterEntry::key_of(&node("a1")));
+    state.handle.write(&shelf, vec![], vec![gone]).await.unwrap();
+    look(state, &plane, &pairs, true).await;
+    assert_eq!(plane.untaken().len(), 0);
+    hub.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_cluster_tells_is_counted_and_what_the_hub_wrote_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = by_destination(folder.path()).await;
+    let plane = hub.state().plane.clone().unwrap();
+    let count = |name: &str| {
+        let all = plane.changes();
+        all.iter().find(|(known, _)| known == name).unwrap().1
+    };
+    assert_eq!(plane.changes().len(), 12, "all of them, from the start");
+    plane.note_told(app("a1", 1));
+    plane.note_told(app("a1", 2));
+    plane.note(app("a1", 3));
+    assert!(!plane.note_told(app("a1", 3)), "told again, of what the hub wrote");
+    let mut anew = app("a1", 4);
+    anew.metadata.uid = Some("u2".into());
+    plane.note_told(anew);
+    plane.note_end(&app("a1", 1).key());
+    let counts = ["created", "updated", "deleted"]
+        .map(|what| count(&format!("principal_applications_{what}")));
+    assert_eq!(counts, [2, 1, 1]);
+    assert_eq!(count("principal_gpg_keys_created"), 0);
     hub.drain().await;
 }

@@ -42,12 +42,18 @@ impl Plane {
                     let key = object.key();
                     let uid = object.metadata.uid.as_deref().unwrap_or_default();
                     self.known.lock().departed.back(uid);
-                    if self.note(*object) {
+                    if self.note_told(*object) {
                         self.inbox.plane(key);
                     }
                 }
-                Heard::Gone { key, uid } => self.note_gone(key, &uid),
-                Heard::Missed { key, uid } => self.note_missed(at, key, &uid),
+                Heard::Gone { key, uid } => {
+                    self.note_end(&key);
+                    self.note_gone(key, &uid);
+                }
+                Heard::Missed { key, uid } => {
+                    self.note_end(&key);
+                    self.note_missed(at, key, &uid);
+                }
                 Heard::Listed => self.note_listed(at),
                 Heard::Trouble(error) => self.note_trouble(at, &error),
             }

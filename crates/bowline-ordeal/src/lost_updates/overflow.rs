@@ -8,12 +8,15 @@ use super::tally::{Scale, Tally};
 use crate::cluster::app;
 use crate::stage::{PATIENCE, until};
 
+/// What a Go principal counts when it has queued a new Application.
+const CREATED: &str = "principal_applications_created";
+
 /// Writes under way at a time.
 const WRITERS: usize = 16;
 
 pub(crate) async fn run(ties: &mut Ties, scale: &Scale) -> Result<Tally> {
     ties.line.cut();
-    let before = ties.queued().await?;
+    let before = ties.counted(CREATED).await?;
     let made = (0..scale.flood)
         .map(async |i| ties.plane.create(&app(&ties.name, &format!("flood-{i}"), &path(i))).await);
     let mut made = futures_util::stream::iter(made).buffer_unordered(WRITERS);
@@ -36,13 +39,7 @@ pub(crate) async fn run(ties: &mut Ties, scale: &Scale) -> Result<Tally> {
         let number = name.strip_prefix("flood-").and_then(|n| n.parse().ok());
         number.is_some_and(|n| copy["spec"]["source"]["path"] != path(n))
     });
-    Ok(Tally {
-        case: "overflow",
-        written: scale.flood,
-        arrived,
-        wrong: wrong.count(),
-        certain: true,
-    })
+    Ok(Tally { case: "overflow", written: scale.flood, arrived, wrong: wrong.count() })
 }
 
 /// Waits until a Go principal has queued all of it: were the agent back earlier, it would take from the
@@ -50,7 +47,7 @@ pub(crate) async fn run(ties: &mut Ties, scale: &Scale) -> Result<Tally> {
 async fn all_are_queued(ties: &Ties, before: Option<usize>, flood: usize) -> Result<()> {
     let Some(before) = before else { return Ok(()) };
     until("the principal queues what was made", PATIENCE, async || {
-        let queued = ties.queued().await?.unwrap_or_default().saturating_sub(before);
+        let queued = ties.counted(CREATED).await?.unwrap_or_default().saturating_sub(before);
         ensure!(queued >= flood, "{queued} of {flood}");
         Ok(())
     })

@@ -143,11 +143,10 @@ impl Ties {
         matches!(self.above, Above::Go(_))
     }
 
-    /// How many new Applications a Go principal has put into its queues since it was started; none:
-    /// there is no Go principal.
-    pub(crate) async fn queued(&self) -> Result<Option<usize>> {
+    /// What a Go principal counts under this name, since it was started; none: there is no Go principal.
+    pub(crate) async fn counted(&self, metric: &str) -> Result<Option<usize>> {
         match &self.above {
-            Above::Go(peer) => peer.counted("principal_applications_created").await.map(Some),
+            Above::Go(peer) => peer.counted(metric).await.map(Some),
             Above::Ours(_) => Ok(None),
         }
     }

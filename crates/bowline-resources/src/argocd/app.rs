@@ -18,7 +18,7 @@ pub fn at_home(app: &mut Object) {
 }
 
 /// Spells a spec as Argo CD's controller does, which would else write against us without end.
-fn normalize(spec: &mut Map<String, Value>) {
+pub(super) fn normalize(spec: &mut Map<String, Value>) {
     if spec.get("project").is_none_or(is_zero) {
         spec.insert("project".into(), "default".into());
     }
@@ -35,7 +35,7 @@ fn normalize(spec: &mut Map<String, Value>) {
 }
 
 /// Whether Go would call it a zero value.
-fn is_zero(value: &Value) -> bool {
+pub(super) fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Bool(set) => !set,

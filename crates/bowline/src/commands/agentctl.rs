@@ -4,7 +4,10 @@
 mod agent;
 mod blocklist;
 mod jwt;
+mod names;
 mod pki;
+
+use std::path::PathBuf;
 
 use bowline_identity::ca::outside::Algorithm;
 use bowline_types::Wall;
@@ -72,6 +75,15 @@ struct Places {
         default_value = "argocd"
     )]
     agent_namespace: String,
+    /// A principal by its name in the configuration
+    #[arg(long = "principal", id = "named_principal", global = true, value_name = "NAME")]
+    principal: Option<String>,
+    /// An agent by its name in the configuration
+    #[arg(long = "agent", id = "named_agent", global = true, value_name = "NAME")]
+    agent: Option<String>,
+    /// The configuration of argocd-agentctl, instead of ~/.config/argocd-agent/ctl.conf
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
 impl Places {
@@ -198,16 +210,17 @@ fn confirmed(question: &str, word: &str) -> bool {
 
 impl Agentctl {
     pub(crate) async fn run(&self) -> Outcome {
-        let places = &self.places;
+        if let Verb::Version { indent } = &self.verb {
+            let value = json!({"name": "bowline", "version": env!("CARGO_PKG_VERSION")});
+            return if *indent { Shape::Json.print(&value) } else { said(&value.to_string()) };
+        }
+        let places = &self.places.found()?;
         match &self.verb {
             Verb::Pki(pki) => pki.run(places).await,
             Verb::Jwt(jwt) => jwt.run(places).await,
             Verb::Agent(agent) => agent.run(places).await,
             Verb::Blocklist(list) => list.run(places).await,
-            Verb::Version { indent } => {
-                let value = json!({"name": "bowline", "version": env!("CARGO_PKG_VERSION")});
-                if *indent { Shape::Json.print(&value) } else { said(&value.to_string()) }
-            }
+            Verb::Version { .. } => Ok(()),
         }
     }
 }

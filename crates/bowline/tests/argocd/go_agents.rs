@@ -68,11 +68,18 @@ fn there_and_back(setup: &Setup<'_>) {
     let on = setup.scene();
     let _agent = setup.agent(&on);
     let scene = &on.scene;
-    scene.plane.create(&app(&scene.name, "web", &json!({})));
+    // Which Go spells in another way than people do.
+    let source = json!({
+        "repoURL": "https://example.com/repo.git", "path": "deploy", "directory": {"recurse": true},
+    });
+    scene.plane.create(&app(&scene.name, "web", &json!({"source": source})));
     let (here, there) = (scene.here("web"), scene.there("web"));
     scene.site_shows(&here, "it is there", |o| !o.is_null());
     scene.site.patch(&here, &json!({"status": {"health": {"status": "Healthy"}}}));
     scene.plane_shows(&there, "healthy", |o| o["status"]["health"]["status"] == "Healthy");
+    let known: Value =
+        serde_json::from_str(&scene.bowline(&["get", "objects", "-o", "json"])).unwrap();
+    assert_eq!(known["items"][0]["report"]["sync"], "Synced", "{known}");
     scene.plane.delete(&there);
     scene.site_shows(&here, "gone", Value::is_null);
 }

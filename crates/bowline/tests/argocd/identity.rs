@@ -141,6 +141,13 @@ fn a_sync_is_refused_while_the_one_before_is_being_ended() {
     scene.plane_shows(&there, "answered", |o| o["operation"].is_null());
     let copy = scene.site.get(&here).unwrap();
     assert!(copy["operation"].is_null() && shows(&copy, "Terminating"), "{copy}");
+    // The same wish once more is another, and asked for too.
+    scene.plane.patch(&there, &json!({"operation": {"sync": {"revision": "v2"}}}));
+    scene.until("the agent was asked twice", || {
+        let log = std::fs::read_to_string(scene.stage.path("hub.log")).unwrap_or_default();
+        log.matches("the agent does not take an operation on").count() == 2
+    });
+    scene.plane_shows(&there, "answered again", |o| o["operation"].is_null());
     scene.site.patch(&here, &phase("Failed"));
     scene.plane_shows(&there, "it has ended", |o| shows(o, "Failed"));
     scene.plane.patch(&there, &json!({"operation": {"sync": {"revision": "v3"}}}));

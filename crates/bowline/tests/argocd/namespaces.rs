@@ -82,6 +82,9 @@ fn argo_cd_knows_an_agent_as_a_cluster_while_it_is_in_the_roster() {
     assert_eq!(says("server"), format!("https://proxy.example:9090?agentName={name}"));
     let config: Value = serde_json::from_str(&says("config")).unwrap();
     assert_eq!(config["tlsClientConfig"]["certData"], "Q0VSVA==");
+    let renewed = json!({"data": {"tls.crt": "QUdBSU4="}});
+    scene.plane.patch(&format!("secret/{}/proxy-client", scene.argocd), &renewed);
+    scene.until("the renewed certificate is shown", || says("config").contains("QUdBSU4="));
     let meta = &secret["metadata"];
     assert_eq!(meta["labels"]["argocd.argoproj.io/secret-type"], "cluster");
     assert_eq!(meta["labels"]["argocd-agent.argoproj-labs.io/agent-name"], name.as_str());

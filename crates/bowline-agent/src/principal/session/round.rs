@@ -163,7 +163,7 @@ impl Session {
         let state = self.desk.world.state();
         let wanted = speech(&self.desk, &state, &mut self.sums).wanted(&place).cloned();
         if let Some(wanted) = wanted.filter(|wanted| wanted.desired.uid != synced.uid) {
-            self.sums.insert(place, (wanted.rev, None));
+            self.sums.insert(place, (wanted.rev, Default::default()));
         }
     }
 

@@ -3,13 +3,14 @@
 use bowline_argocd::checksum::spec_checksum;
 use bowline_argocd::payload::{RequestUpdate, encode};
 use bowline_argocd::{Event, Kind, Resource, Target};
-use bowline_resources::{Desired, Object};
+use bowline_resources::argocd::SOURCE_UID;
+use bowline_resources::{Desired, Object, Sync};
 use bowline_types::{Item, Wall};
 use bowline_wire::ForeignLink;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::hostile::{PATIENCE, connected, say, stage};
-use super::told::{app, at_work, payload, record, want, write};
+use super::told::{app, at_work, payload, record, until_seen, want, write};
 use super::*;
 
 /// What the agent asks about its Application: it has none, or one with this uid and this spec.
@@ -114,7 +115,7 @@ async fn what_came_and_was_to_go_while_the_agent_was_away_is_never_made() {
     let fleet = &stage.hub.state().views.fleet;
     let gone = async {
         while fleet.hub_wants(&node("a1"), &record()).is_some() {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     tokio::time::timeout(PATIENCE, gone).await.unwrap();
@@ -134,5 +135,29 @@ async fn what_comes_and_is_to_go_between_two_looks_is_never_made() {
         }
     };
     assert_eq!(news[0].0, Kind::Delete, "{news:?}");
+    stage.hub.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_is_spelled_as_go_spells_it_is_as_it_is_wanted() {
+    let stage = stage().await;
+    let spelled = |spec: Value| Object { spec: Some(spec), ..app("u") };
+    let source = |directory: Value| json!({"source": {"repoURL": "r", "directory": directory}});
+    let wanted = Desired::new(&spelled(source(json!({"recurse": true}))), "u", Wall(0));
+    write(&stage, Item::put(record(), wanted.encode())).await;
+    let mut copy = spelled(source(json!({"recurse": true, "jsonnet": {}})));
+    copy.spec.as_mut().unwrap()["project"] = "default".into();
+    let mut link = connected(&stage, "a1").await;
+    assert_eq!(told(&mut link, &question(1, Some(&copy))).await, [], "each round would tell it");
+    copy.metadata.annotations.insert(SOURCE_UID.into(), "u".into());
+    copy.status = Some(json!({"health": {"status": "Healthy"}}));
+    let says = |id: &str, copy: &Object| {
+        Event::new(Kind::StatusUpdate, Target::Application, id, id, encode(copy))
+    };
+    say(&link, &says("right", &copy)).await;
+    until_seen(&stage, "a1", |seen| seen.is_some_and(|seen| seen.sync == Sync::Synced)).await;
+    copy.spec.as_mut().unwrap()["source"]["directory"]["recurse"] = false.into();
+    say(&link, &says("wrong", &copy)).await;
+    until_seen(&stage, "a1", |seen| seen.is_some_and(|seen| seen.sync == Sync::OutOfSync)).await;
     stage.hub.drain().await;
 }

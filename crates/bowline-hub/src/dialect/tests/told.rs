@@ -98,7 +98,7 @@ async fn ask(
 }
 
 /// Waits until what is kept of the agent's word on its Application is so.
-async fn until_seen(stage: &Stage, agent: &str, is: impl Fn(Option<&Observed>) -> bool) {
+pub(super) async fn until_seen(stage: &Stage, agent: &str, is: impl Fn(Option<&Observed>) -> bool) {
     let fleet = &stage.hub.state().views.fleet;
     let seen = async {
         while !is(fleet.seen(&node(agent), &record()).as_ref().and_then(|seen| seen.says())) {

@@ -48,7 +48,8 @@ pub(in super::super) const AGENT: &[Flag] = &[
         .does("`/healthz` and `/readyz` on every address; 0: off"),
     Flag::number("pprof-port", "ARGOCD_AGENT_PPROF_PORT", "0").nothing(NO_PPROF),
     Flag::list("log-level", "ARGOCD_AGENT_LOG_LEVEL", "info")
-        .does("a level, and `subsystem=level` for resource-proxy, redis-proxy, grpc-event"),
+        .does("a level, and `subsystem=level` for resource-proxy, redis-proxy, grpc-event, \
+               informer-event-buffer; only grpc-event is here"),
     Flag::text("log-format", "ARGOCD_AGENT_LOG_FORMAT", "text").does("text or json, to stderr"),
     Flag::list("full-detail", "ARGOCD_AGENT_FULL_DETAIL", "").nothing(OWN_DETAIL),
     Flag::on_off("destination-based-mapping", "ARGOCD_AGENT_DESTINATION_BASED_MAPPING", "false")

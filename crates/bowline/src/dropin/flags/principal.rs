@@ -18,8 +18,10 @@ pub(in super::super) const PRINCIPAL: &[Flag] = &[
     Flag::number("healthz-port", "ARGOCD_PRINCIPAL_HEALTH_CHECK_PORT", "8003")
         .does("`/healthz` and `/readyz` on every address; 0: off"),
     Flag::number("pprof-port", "ARGOCD_PRINCIPAL_PPROF_PORT", "0").nothing(NO_PPROF),
-    Flag::list("log-level", "ARGOCD_PRINCIPAL_LOG_LEVEL", "info")
-        .does("a level, and `subsystem=level` for resource-proxy, redis-proxy, grpc-event"),
+    Flag::list("log-level", "ARGOCD_PRINCIPAL_LOG_LEVEL", "info").does(
+        "a level, and `subsystem=level` for resource-proxy, redis-proxy, grpc-event, \
+               informer-event-buffer; only grpc-event is here",
+    ),
     Flag::text("log-format", "ARGOCD_PRINCIPAL_LOG_FORMAT", "text").does("text or json, to stderr"),
     Flag::list("full-detail", "ARGOCD_PRINCIPAL_FULL_DETAIL", "").nothing(OWN_DETAIL),
     Flag::text("namespace", "ARGOCD_PRINCIPAL_NAMESPACE", "")

@@ -128,9 +128,9 @@ impl Ties {
     }
 
     /// How long nothing arrives until nothing more is expected. Where all must arrive, longer: it ends
-    /// when all has.
+    /// when all has, and what a Go principal drops is asked for again after up to four minutes.
     pub(crate) fn quiet(&self, scale: &Scale) -> Duration {
-        if self.is_go() { scale.quiet } else { PATIENCE }
+        if self.is_go() { scale.quiet } else { 3 * PATIENCE }
     }
 
     /// Whether both ends are theirs.

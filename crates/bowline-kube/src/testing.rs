@@ -18,7 +18,7 @@ use crate::pace::Pace;
 use crate::{Access, Cluster, Heard, Kind, Options, Watch};
 
 /// So long a test waits for what must come.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Any connection.
 trait Io: AsyncRead + AsyncWrite + Send + Unpin {}

@@ -15,7 +15,7 @@ use crate::stage::Stage;
 const CONVERGE: u64 = 5;
 
 /// How long an agent's own API may take, whatever the line does.
-const PROMPT: Duration = Duration::from_secs(2);
+const PROMPT: Duration = Duration::from_secs(10);
 
 /// What is done to a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -102,7 +102,7 @@ fn two_calls_at_once_start_one_of_each_and_down_ends_all() {
 
     let began = Instant::now();
     bed.run(&["down"]);
-    assert!(began.elapsed() < Duration::from_secs(10), "took {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(90), "took {:?}", began.elapsed());
     assert_eq!(programs_in(bed.dir.path()), [""; 0]);
     assert!(!bed.kubeconfig(1).exists());
 }

@@ -2,10 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::io::{BufRead, BufReader};
+mod lines;
+
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
+
+use lines::Lines;
 
 fn bowline(data: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bowline"));
@@ -30,8 +33,8 @@ fn a_hub_or_dev_whose_port_was_taken_at_first_is_usable_afterwards() {
         }
         let mut second = bowline(data.path(), &[role, "--listen", free, "--api", free]);
         let mut child = second.args(more).stdout(Stdio::piped()).spawn().unwrap();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        let ready = out.lines().map_while(Result::ok).find(|l| l.starts_with("ready"));
+        let lines = Lines::of(child.stdout.take().unwrap());
+        let ready = lines.first(|l| l.starts_with("ready"));
         let listed = bowline(data.path(), &["token", "list"]).output().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();

@@ -5,12 +5,14 @@
 
 #[path = "../../bowline-drive/tests/traces/collector.rs"]
 mod collector;
+mod lines;
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use collector::{Collector, Seen};
+use lines::{Lines, PATIENCE};
 
 /// A running role. Killed when dropped.
 struct Role {
@@ -24,16 +26,26 @@ impl Role {
         let level = "info,bowline_hub=debug,bowline_agent=debug";
         let command = command.env("BOWLINE_LOG_LEVEL", level).stdout(Stdio::piped()).stderr(log);
         let mut child = command.spawn().unwrap();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        let ready = out.lines().map_while(Result::ok).find(|l| l.starts_with("ready:"));
-        Self { child, ready: ready.expect("it says that it is ready") }
+        let lines = Lines::of(child.stdout.take().unwrap());
+        let mut role = Self { child, ready: String::new() };
+        let ready = lines.first(|l| l.starts_with("ready:"));
+        role.ready = ready.expect("it says that it is ready");
+        role
     }
 
     /// SIGTERM, and wait for the end.
     fn drain(&mut self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        assert!(self.child.wait().unwrap().success(), "did not end in good order");
+        let began = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(began.elapsed() < PATIENCE, "did not end when told to");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        assert!(status.success(), "did not end in good order");
     }
 }
 

@@ -111,7 +111,7 @@ async fn an_agent_says_where_its_last_write_is_before_the_hub_takes_over() {
         let observed = bowline_resources::observed_shelf(&a1());
         let node = hub.handle.clone();
         async move {
-            let patience = std::time::Duration::from_secs(10);
+            let patience = std::time::Duration::from_secs(60);
             node.propose(&observed, vec![], vec![], Some(ask.into()), patience).await.unwrap()
         }
     };

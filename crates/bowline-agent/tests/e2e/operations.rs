@@ -22,7 +22,7 @@ fn request(id: &str, operation: Operation) -> OperationRequest {
 async fn ask(hub: &Hub, request: &OperationRequest) -> Verdict {
     let shelf = observed_shelf(&a1());
     let ask = Some(request.encode());
-    hub.handle.propose(&shelf, vec![], vec![], ask, Duration::from_secs(10)).await.unwrap()
+    hub.handle.propose(&shelf, vec![], vec![], ask, Duration::from_secs(60)).await.unwrap()
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ pub(crate) use door::Door;
 pub(crate) use view::View;
 
 /// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn now() -> Wall {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -207,8 +207,8 @@ pub(crate) fn options(root: &Path, hub: Option<&Hub>) -> AgentOptions {
     let mut options = AgentOptions::new(root);
     options.proxy = ProxyRules::none();
     options.join = hub.map(Hub::token);
-    options.patience = Duration::from_secs(5);
-    options.join_patience = Duration::from_secs(10);
+    options.patience = Duration::from_secs(30);
+    options.join_patience = Duration::from_secs(30);
     options
 }
 

@@ -216,7 +216,7 @@ impl Agent {
     async fn propose(&self, key: &str, value: &'static str, guards: Vec<Guard>) -> Verdict {
         let key = bowline_types::Key::new(key).unwrap();
         let item = Item::put(key, bowline_types::Body::new(value));
-        let patience = Duration::from_secs(10);
+        let patience = Duration::from_secs(60);
         self.handle.propose(&kv(), guards, vec![item], None, patience).await.unwrap()
     }
 }

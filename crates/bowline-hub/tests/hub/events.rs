@@ -12,7 +12,7 @@ async fn open(client: &Client, query: EventQuery) -> Events {
 }
 
 async fn next(events: &mut Events) -> Event {
-    let next = tokio::time::timeout(std::time::Duration::from_secs(20), events.next()).await;
+    let next = tokio::time::timeout(std::time::Duration::from_secs(60), events.next()).await;
     next.expect("an event in time").unwrap().expect("no end")
 }
 

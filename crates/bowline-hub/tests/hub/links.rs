@@ -123,7 +123,7 @@ async fn an_agent_writes_keys_within_its_rights_by_compare_and_set() {
     assert_eq!(read.records.len(), 1, "it reads what it wrote");
     let key = bowline_types::Key::new("agent/alpha").unwrap();
     let item = bowline_types::Item::remove(key);
-    let patience = std::time::Duration::from_secs(10);
+    let patience = std::time::Duration::from_secs(60);
     let roster = "hub/roster".parse().unwrap();
     let verdict = agent.handle.propose(&roster, vec![], vec![item], None, patience).await.unwrap();
     assert!(matches!(verdict, Verdict::Refused { .. }), "{verdict:?}");

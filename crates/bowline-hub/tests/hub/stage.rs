@@ -109,6 +109,6 @@ pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    let found = tokio::time::timeout(Duration::from_secs(20), patience).await;
+    let found = tokio::time::timeout(Duration::from_secs(60), patience).await;
     found.unwrap_or_else(|_| panic!("never happened: {what}"))
 }

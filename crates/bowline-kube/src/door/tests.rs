@@ -118,7 +118,7 @@ async fn a_request_without_answer_ends_and_frees_its_place() {
     let mut fake = Fake::start().await;
     let access = fake.kubeconfig(&json!({"token": "t"}));
     let options = Options { access, connections: 1, ..Options::default() };
-    let pace = Pace { request: Duration::from_secs(1), ..quick() };
+    let pace = Pace { request: Duration::from_secs(4), ..quick() };
     let cluster = fake.cluster_with(options, pace).await;
     let unanswered = reading(&cluster);
     let asked = fake.next().await;

@@ -118,7 +118,7 @@ async fn another_error_in_a_watch_is_told_and_the_watch_lists_anew() {
 
 #[tokio::test]
 async fn a_silent_watch_is_left_and_opened_again_at_its_place() {
-    let silence = Duration::from_secs(1);
+    let silence = Duration::from_secs(4);
     let (mut fake, mut watch) = settled(Pace { silence, ..quick() }).await;
     let silent = fake.next_watch().await.stream().await;
     silent.abandoned().await;
@@ -130,7 +130,7 @@ async fn a_silent_watch_is_left_and_opened_again_at_its_place() {
 
 #[tokio::test]
 async fn a_watch_that_outlives_what_was_asked_is_left_even_if_it_talks() {
-    let (watch, grace) = (Duration::from_secs(1), Duration::ZERO);
+    let (watch, grace) = (Duration::from_secs(4), Duration::ZERO);
     let (mut fake, _watch) = settled(Pace { watch, grace, ..quick() }).await;
     let mut talking = fake.next_watch().await.stream().await;
     talking.event("BOOKMARK", &json!({"metadata": {"resourceVersion": "50"}})).await;

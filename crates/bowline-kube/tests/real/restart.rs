@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bowline_kube::{Deleted, Heard, Watch};
 use bowline_resources::Object;
@@ -37,8 +37,10 @@ impl OwnCluster {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             stat.is_empty() || stat.contains(") Z ")
         };
+        let began = Instant::now();
         while !dead() {
-            std::thread::yield_now();
+            assert!(began.elapsed() < Duration::from_secs(30), "it is killed and does not end");
+            std::thread::sleep(Duration::from_millis(10));
         }
         up(self.folder.path());
     }

@@ -26,7 +26,7 @@ use crate::run::say;
 use crate::stage::Stage;
 
 /// How long the hub may take to answer or to close.
-const WAIT: Duration = Duration::from_secs(20);
+const WAIT: Duration = Duration::from_secs(60);
 const MALLORY: &str = "mallory";
 
 /// The bad agent.

@@ -14,7 +14,7 @@ use super::Ground;
 use crate::fleet::Fleet;
 
 /// How long an answer, or the end of a connection, may take.
-const WAIT: Duration = Duration::from_secs(20);
+const WAIT: Duration = Duration::from_secs(60);
 
 /// What came back.
 #[derive(Debug, Default)]

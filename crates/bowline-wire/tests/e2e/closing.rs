@@ -77,8 +77,8 @@ async fn a_link_that_is_cut_is_over_at_both_ends() {
         let (mut hub, mut agent) = pair(&mut server, &dialer).await;
         assert_eq!(server.handle().cut(&node("a2"), "another"), 0);
         assert_eq!(server.handle().cut(&node("a1"), "BL-0302: revoked"), 1);
-        let last = tokio::time::timeout(Duration::from_secs(1), agent.inbound.next()).await;
-        let error = last.expect("within a second").unwrap().unwrap_err();
+        let last = tokio::time::timeout(Duration::from_secs(30), agent.inbound.next()).await;
+        let error = last.expect("it ends").unwrap().unwrap_err();
         assert_eq!(error.code(), Code::Refused, "{}", error.chain());
         assert!(error.to_string().contains("BL-0302: revoked"), "{error}");
         assert!(agent.handle.ended().await.error().unwrap().starts_with("W201: "));
@@ -163,7 +163,7 @@ async fn a_poke_during_a_failing_attempt_is_not_lost() {
     let mut line = Reconnector::start(Dialer::new(options), Backoff::new(hour, hour, || 1.0));
     for _ in 0..2 {
         // The attempt is under way; poked in the middle of it, it fails, and is made again at once.
-        let connection = tokio::time::timeout(Duration::from_secs(10), reached.recv());
+        let connection = tokio::time::timeout(Duration::from_secs(60), reached.recv());
         let connection = connection.await.expect("an attempt at once").unwrap();
         line.retry_now();
         drop(connection);

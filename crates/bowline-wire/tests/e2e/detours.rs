@@ -103,7 +103,7 @@ async fn a_line_that_swallows_http2_is_passed_by_websocket() {
     .await;
     let mut options = to(port, &pki);
     options.tls = None;
-    options.patience = Duration::from_millis(500);
+    options.patience = Duration::from_secs(3);
     let dialer = Dialer::new(options);
     let (mut hub, mut agent) = pair(&mut server, &dialer).await;
     assert_eq!(agent.facts.transport, Transport::WebSocket);

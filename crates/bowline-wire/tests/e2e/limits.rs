@@ -44,7 +44,7 @@ async fn a_connection_too_many_waits_until_another_is_gone() {
 async fn handshakes_that_lead_nowhere_are_bounded_in_number_and_in_time() {
     let pki = Pki::new();
     let server = limited(&pki, |l| {
-        (l.handshakes, l.handshake) = (2, Duration::from_secs(1));
+        (l.handshakes, l.handshake) = (2, Duration::from_secs(3));
     });
     let addr = server.local_addr;
     let began = Instant::now();
@@ -53,7 +53,7 @@ async fn handshakes_that_lead_nowhere_are_bounded_in_number_and_in_time() {
     // All places are taken: an honest agent waits until time is up for the others.
     let dialer = Dialer::new(to(addr.port(), &pki));
     dialer.dial().await.unwrap();
-    assert!(began.elapsed() >= Duration::from_millis(900), "it took {:?}", began.elapsed());
+    assert!(began.elapsed() >= Duration::from_millis(2_900), "it took {:?}", began.elapsed());
     for silent in [&mut one, &mut two] {
         assert_eq!(silent.read(&mut [0; 16]).await.unwrap_or(0), 0, "and they are cut off");
     }
@@ -62,12 +62,12 @@ async fn handshakes_that_lead_nowhere_are_bounded_in_number_and_in_time() {
 #[tokio::test]
 async fn a_connection_that_asks_for_nothing_is_cut_off() {
     let pki = Pki::new();
-    let server = limited(&pki, |l| l.handshake = Duration::from_millis(500));
+    let server = limited(&pki, |l| l.handshake = Duration::from_secs(3));
     let tls = tokio_rustls::TlsConnector::from(pki.client.clone());
     let tcp = TcpStream::connect(server.local_addr).await.unwrap();
     let name = "localhost".try_into().unwrap();
     let mut stream = tls.connect(name, tcp).await.unwrap();
-    let end = tokio::time::timeout(Duration::from_secs(5), stream.read(&mut [0; 16])).await;
+    let end = tokio::time::timeout(Duration::from_secs(60), stream.read(&mut [0; 16])).await;
     assert!(matches!(end.expect("cut off in time"), Ok(0) | Err(_)));
 }
 
@@ -114,7 +114,7 @@ async fn a_stream_too_many_on_one_connection_waits() {
         tokio::spawn(sender.send_request(call("/no.Such/Method").body(body()).unwrap()));
     assert!(tokio::time::timeout(A_WHILE, &mut second).await.is_err(), "one at a time");
     first.abort();
-    let answer = tokio::time::timeout(Duration::from_secs(10), second).await.unwrap();
+    let answer = tokio::time::timeout(Duration::from_secs(60), second).await.unwrap();
     assert_eq!(answer.unwrap().unwrap().headers()["grpc-status"], "12");
 }
 

@@ -231,7 +231,7 @@ pub(crate) fn to(port: u16, pki: &Pki) -> DialerOptions {
     };
     let mut options = DialerOptions::new(node("a1"), format!("localhost:{port}"), Arc::new(auth));
     options.tls = Some(pki.client.clone());
-    options.patience = Duration::from_secs(5);
+    options.patience = Duration::from_secs(30);
     options
 }
 

@@ -102,7 +102,7 @@ async fn a_flooded_tunnel_does_not_hold_up_frames() {
     let mut sent = 0;
     loop {
         let write = poll_fn(|cx| Pin::new(&mut flooded).poll_write(cx, &block));
-        match tokio::time::timeout(std::time::Duration::from_millis(300), write).await {
+        match tokio::time::timeout(std::time::Duration::from_secs(3), write).await {
             Ok(n) => sent += n.unwrap(),
             Err(_) => break,
         }
@@ -149,7 +149,7 @@ async fn who_is_cut_loses_its_tunnels_too() {
             near.read_exact(&mut back).await.unwrap_err();
             echo.await.unwrap().unwrap_err();
         };
-        tokio::time::timeout(std::time::Duration::from_secs(1), ends).await.expect("cut in time");
+        tokio::time::timeout(std::time::Duration::from_secs(30), ends).await.expect("cut");
         while hub.inbound.next().await.is_some() {}
         reading.await.unwrap();
         drop(near);

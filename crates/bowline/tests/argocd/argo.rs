@@ -2,7 +2,7 @@
 //! Redis; and a Git repository, served on loopback.
 
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::cluster::Cluster;
+use crate::go::free_port;
 
 /// How long a process may take until it answers.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -18,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 pub(crate) struct ArgoCd {
     dir: tempfile::TempDir,
     children: Vec<Child>,
-    git: u16,
+    git: String,
 }
 
 impl ArgoCd {
@@ -65,8 +66,10 @@ impl ArgoCd {
 
     fn serve_git(&mut self) {
         let root = self.dir.path().join("git");
-        let mut daemon = Command::new("git");
-        daemon.args(["daemon", "--listen=127.0.0.1", "--export-all", "--reuseaddr"]);
+        // The program itself: `git daemon` would leave it behind when it is killed.
+        let programs = git(self.dir.path(), &["--exec-path"]);
+        let mut daemon = Command::new(Path::new(programs.trim()).join("git-daemon"));
+        daemon.args(["--listen=127.0.0.1", "--export-all", "--reuseaddr"]);
         daemon.arg(format!("--port={}", self.git)).arg(format!("--base-path={}", root.display()));
         self.run("git", daemon);
     }
@@ -75,23 +78,23 @@ impl ArgoCd {
         let (redis, repo, health, metrics) = (free_port(), free_port(), free_port(), free_port());
         let mut server = Command::new(redis_server());
         server.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
-        server.arg("--port").arg(redis.to_string()).arg("--dir").arg(self.dir.path());
+        server.arg("--port").arg(&redis).arg("--dir").arg(self.dir.path());
         self.run("redis", server);
         let redis = format!("127.0.0.1:{redis}");
         let mut server = self.argocd("argocd-repo-server", cluster);
         server.args(["--address", "127.0.0.1", "--metrics-address", "127.0.0.1", "--disable-tls"]);
         server.args(["--redis", &redis, "--revision-cache-expiration", "2s"]);
-        server.args(["--port", &repo.to_string(), "--metrics-port", &health.to_string()]);
+        server.args(["--port", &repo, "--metrics-port", &health]);
         self.run("repo-server", server);
         let mut controller = self.argocd("argocd-application-controller", cluster);
         controller.args(["--redis", &redis, "--repo-server-plaintext", "--namespace", namespace]);
         controller.args(["--repo-server", &format!("127.0.0.1:{repo}")]);
-        controller.args(["--metrics-port", &metrics.to_string()]);
+        controller.args(["--metrics-port", &metrics]);
         // A push is seen after seconds, not minutes.
         controller.args(["--app-resync", "5", "--app-resync-jitter", "0"]);
         self.run("controller", controller);
-        self.until_healthy("repo-server", health);
-        self.until_healthy("controller", metrics);
+        self.until_healthy("repo-server", &health);
+        self.until_healthy("controller", &metrics);
     }
 
     /// One of Argo CD's programs, with folders of its own and the cluster as its own cluster.
@@ -118,7 +121,7 @@ impl ArgoCd {
         self.dir.path().join(format!("{name}.log"))
     }
 
-    fn until_healthy(&self, name: &str, port: u16) {
+    fn until_healthy(&self, name: &str, port: &str) {
         let start = Instant::now();
         while !is_healthy(port) {
             let said = || std::fs::read_to_string(self.log(name)).unwrap_or_default();
@@ -147,9 +150,10 @@ fn objects(cluster: &Cluster, namespace: &str) {
     }
 }
 
-fn is_healthy(port: u16) -> bool {
+fn is_healthy(port: &str) -> bool {
     let ask = || -> std::io::Result<String> {
-        let mut line = TcpStream::connect(("127.0.0.1", port))?;
+        let mut line = TcpStream::connect(format!("127.0.0.1:{port}"))?;
+        line.set_read_timeout(Some(Duration::from_secs(30)))?;
         line.write_all(b"GET /healthz HTTP/1.0\r\n\r\n")?;
         let mut answer = String::new();
         line.read_to_string(&mut answer)?;
@@ -167,9 +171,4 @@ fn git(folder: &Path, args: &[&str]) -> String {
 
 fn redis_server() -> PathBuf {
     bowline_testbed::provide("redis").join("redis-server")
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

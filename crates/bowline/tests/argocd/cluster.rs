@@ -30,7 +30,7 @@ impl Cluster {
 
     fn kubectl(&self, args: &[&str], input: Option<&str>) -> Result<String, String> {
         let mut command = Command::new(kubectl());
-        command.arg("--kubeconfig").arg(&self.kubeconfig).args(args);
+        command.arg("--kubeconfig").arg(&self.kubeconfig).arg("--request-timeout=60s").args(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         if let Some(input) = input {

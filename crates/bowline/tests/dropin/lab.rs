@@ -196,7 +196,8 @@ impl Drop for Process {
 /// A port that is free; argocd-agent takes none above 32767.
 pub(crate) fn free_port() -> String {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = 20_000 + u16::try_from(std::process::id() % 7_000).unwrap();
+    // Between those of the other suites and those of the test bed.
+    let first = 19_400 + u16::try_from(std::process::id() % 500).unwrap();
     let mut ports = (0..).map(|_| first + NEXT.fetch_add(1, Ordering::Relaxed));
     ports.find(|port| TcpListener::bind(("0.0.0.0", *port)).is_ok()).unwrap().to_string()
 }
@@ -205,6 +206,7 @@ pub(crate) fn free_port() -> String {
 pub(crate) fn http(port: &str, path: &str) -> String {
     let mut answer = String::new();
     if let Ok(mut stream) = TcpStream::connect(format!("127.0.0.1:{port}")) {
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let ask = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         let _cut =
             stream.write_all(ask.as_bytes()).and_then(|()| stream.read_to_string(&mut answer));

@@ -1,18 +1,20 @@
 //! Real processes on loopback: a hub, agents, the command line, and a line between them that can
 //! be cut.
 
-use std::io::{BufRead, BufReader, Read, Write};
+#[path = "../lines/mod.rs"]
+mod lines;
+
+use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// How long anything may take on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(90);
+use lines::{Lines, PATIENCE};
 
 /// A running role. Killed when dropped.
 pub(crate) struct Role {
@@ -44,10 +46,13 @@ impl Role {
             .stderr(log)
             .spawn()
             .unwrap();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        let ready = out.lines().map_while(Result::ok).find(|l| l.starts_with("ready:"));
-        let ready = ready.unwrap_or_else(|| panic!("{args:?} ended before it was ready"));
-        Self { child, ready }
+        let lines = Lines::of(child.stdout.take().unwrap());
+        // Killed by its drop, should it never be ready.
+        let mut role = Self { child, ready: String::new() };
+        role.ready = lines
+            .first(|l| l.starts_with("ready:"))
+            .unwrap_or_else(|| panic!("{args:?} ended, or was silent, before it was ready"));
+        role
     }
 
     /// `kill -9`.
@@ -69,7 +74,15 @@ impl Role {
     /// SIGTERM, and wait for the end.
     pub(crate) fn drain(mut self) {
         self.signal(rustix::process::Signal::TERM);
-        assert!(self.child.wait().unwrap().success(), "did not end in good order");
+        let began = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(began.elapsed() < PATIENCE, "did not end when told to");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        assert!(status.success(), "did not end in good order");
     }
 }
 
@@ -77,6 +90,18 @@ impl Drop for Role {
     fn drop(&mut self) {
         let _gone = (self.child.kill(), self.child.wait());
     }
+}
+
+/// A port that nobody else is given while a role that had it is away: below those that the system hands
+/// out, and below those of the other suites.
+fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 5_000 + u16::try_from(std::process::id() % 6_000).unwrap();
+    let free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    (0..1_000)
+        .map(|_| first + NEXT.fetch_add(1, Ordering::Relaxed))
+        .find(free)
+        .expect("a thousand ports are taken")
 }
 
 /// A port in a ready line.
@@ -109,7 +134,8 @@ impl Stage {
     pub(crate) fn with_hub(transport: &'static str, more: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let more = more.iter().map(|flag| (*flag).to_owned()).collect();
-        let mut stage = Self { dir, transport, hub_port: 0, api_port: 0, hub: None, more };
+        let mut stage =
+            Self { dir, transport, hub_port: free_port(), api_port: free_port(), hub: None, more };
         stage.start_hub();
         stage
     }
@@ -193,7 +219,7 @@ impl Stage {
             log: self.path(&format!("{name}.log")),
             line,
             transport: self.transport,
-            api_port: 0,
+            api_port: free_port(),
             role: None,
             more: more.iter().map(|flag| (*flag).to_owned()).collect(),
         };
@@ -220,14 +246,14 @@ impl Stage {
     }
 
     /// Runs a command that never ends until it has printed what is asked for.
-    pub(crate) fn watch(&self, args: &[&str], mut done: impl FnMut(&str) -> bool) {
+    pub(crate) fn watch(&self, args: &[&str], done: impl FnMut(&str) -> bool) {
         let data = self.path("hub");
         let mut command = Command::new(env!("CARGO_BIN_EXE_bowline"));
         command.args(["--data", data.to_str().unwrap()]).args(args).stdout(Stdio::piped());
         let mut role = Role { child: command.spawn().unwrap(), ready: String::new() };
-        let out = BufReader::new(role.child.stdout.take().unwrap());
-        let found = out.lines().map_while(Result::ok).any(|line| done(&line));
-        assert!(found, "bowline {args:?} ended before it said so");
+        let lines = Lines::of(role.child.stdout.take().unwrap());
+        let found = lines.first(done);
+        assert!(found.is_some(), "bowline {args:?} ended, or was silent, before it said so");
     }
 
     /// Applies an object to an agent.
@@ -334,6 +360,7 @@ pub(crate) fn manifest(name: &str, image: &str) -> String {
 /// What a port of this machine answers to a plain GET.
 pub(crate) fn curl(port: u16, path: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).unwrap();
     let mut answer = String::new();

@@ -34,7 +34,8 @@ async fn told(link: &mut ForeignLink, question: &Event) -> Vec<(Kind, Value)> {
     say(link, &Event::heartbeat("and-then")).await;
     let mut told = vec![];
     loop {
-        let event = Event::from_wire(link.next().await.unwrap()).unwrap();
+        let heard = tokio::time::timeout(PATIENCE, link.next()).await.unwrap();
+        let event = Event::from_wire(heard.unwrap()).unwrap();
         match event.target {
             Target::EventProcessed if event.event_id == "and-then" => return told,
             Target::EventProcessed => {}
@@ -128,12 +129,15 @@ async fn what_comes_and_is_to_go_between_two_looks_is_never_made() {
     let mut link = connected(&stage, "a1").await;
     assert_eq!(told(&mut link, &question(1, Some(&app("other")))).await.len(), 1);
     want(&stage, "u", true).await;
-    let news = loop {
-        let news = told(&mut link, &Event::heartbeat("anything-new")).await;
-        if !news.is_empty() {
-            break news;
+    let news = async {
+        loop {
+            let news = told(&mut link, &Event::heartbeat("anything-new")).await;
+            if !news.is_empty() {
+                break news;
+            }
         }
     };
+    let news = tokio::time::timeout(PATIENCE, news).await.unwrap();
     assert_eq!(news[0].0, Kind::Delete, "{news:?}");
     stage.hub.drain().await;
 }

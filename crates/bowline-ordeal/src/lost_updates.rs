@@ -26,11 +26,14 @@ pub(crate) async fn run(run: &mut Run, stage: &Stage) -> Result<()> {
             let tallies = tried(&case, pair, &scale).await;
             match tallies {
                 Ok(tallies) => {
-                    for tally in tallies {
-                        say(tally.words(pair));
-                        run.count(&format!("{} of {pair}", tally.case), judged(pair, &tally));
-                        rows.push((pair, tally));
+                    tallies.iter().for_each(|tally| say(tally.words(pair)));
+                    match pair {
+                        Pair::Go => run.count("what is lost", shown(&tallies)),
+                        _ => tallies.iter().for_each(|tally| {
+                            run.count(&format!("{} of {pair}", tally.case), clean(tally));
+                        }),
                     }
+                    rows.extend(tallies.into_iter().map(|tally| (pair, tally)));
                 }
                 Err(error) => run.count(&format!("{pair}"), Err(error)),
             }
@@ -53,15 +56,16 @@ async fn tried(stage: &Stage, pair: Pair, scale: &Scale) -> Result<Vec<Tally>> {
     Ok(tallies)
 }
 
-/// Where one side is ours, nothing may be lost or wrong. Where both are theirs something must be: a
-/// schedule under which nobody loses anything tries nobody.
-fn judged(pair: Pair, tally: &Tally) -> Result<()> {
-    let clean = tally.lost() == 0 && tally.wrong == 0;
-    if pair != Pair::Go {
-        ensure!(clean, "{} lost, {} wrong", tally.lost(), tally.wrong);
-    } else {
-        ensure!(!clean, "it lost nothing of {}: the case was not provoked", tally.written);
-    }
+/// Where one side is ours, nothing may be lost or wrong.
+fn clean(tally: &Tally) -> Result<()> {
+    ensure!(tally.is_clean(), "{} lost, {} wrong", tally.lost(), tally.wrong);
+    Ok(())
+}
+
+/// Where both are theirs something must be: schedules under which nobody loses anything try nobody. Not each
+/// of them every time: the zombie is a race between two programs that are not ours.
+fn shown(tallies: &[Tally]) -> Result<()> {
+    ensure!(!tallies.iter().all(Tally::is_clean), "they lost nothing: no case was provoked");
     Ok(())
 }
 
@@ -72,13 +76,11 @@ mod tests {
     #[test]
     fn ours_may_lose_nothing_and_theirs_must() {
         let tally = |arrived, wrong| Tally { case: "overflow", written: 60, arrived, wrong };
-        for pair in [Pair::Ours, Pair::GoAgent, Pair::GoPrincipal] {
-            assert!(judged(pair, &tally(60, 0)).is_ok());
-            assert!(judged(pair, &tally(59, 0)).is_err());
-            assert!(judged(pair, &tally(60, 1)).is_err());
-        }
-        assert!(judged(Pair::Go, &tally(59, 0)).is_ok());
-        assert!(judged(Pair::Go, &tally(60, 1)).is_ok());
-        assert!(judged(Pair::Go, &tally(60, 0)).is_err());
+        assert!(clean(&tally(60, 0)).is_ok());
+        assert!(clean(&tally(59, 0)).is_err());
+        assert!(clean(&tally(60, 1)).is_err());
+        assert!(shown(&[tally(60, 0), tally(59, 0)]).is_ok());
+        assert!(shown(&[tally(60, 1), tally(60, 0)]).is_ok());
+        assert!(shown(&[tally(60, 0), tally(60, 0)]).is_err());
     }
 }

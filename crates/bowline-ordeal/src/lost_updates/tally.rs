@@ -60,12 +60,17 @@ impl Tally {
         self.written.saturating_sub(self.arrived)
     }
 
+    /// Whether all is there, and right.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.lost() + self.wrong == 0
+    }
+
     /// In one line.
     pub(crate) fn words(&self, pair: Pair) -> String {
         let Self { case, written, arrived, wrong, .. } = self;
         let lost = self.lost();
         let end = match pair {
-            Pair::Go if lost + wrong == 0 => ": the loss is not shown in this run",
+            Pair::Go if self.is_clean() => ": the loss is not shown in this run",
             _ => "",
         };
         format!(

@@ -10,6 +10,7 @@ use bowline_argocd::{
 };
 use bowline_fuzz::{agent, seed};
 use bowline_resources::{Mode, ObjectKey};
+use bowline_types::Mono;
 use bowline_wire::CloudEvent;
 use libfuzzer_sys::fuzz_target;
 use prost::Message as _;
@@ -48,7 +49,7 @@ fn take(end: End, mode: Mode, event: &Event) {
         }
         _ => {}
     }
-    let finished = inbox.finish(work, &Outcome::Done);
+    let finished = inbox.finish(work, &Outcome::Done, Mono(0));
     assert_eq!((finished.acks.len(), inbox.waiting(), inbox.working()), (1, 0, 0));
 }
 

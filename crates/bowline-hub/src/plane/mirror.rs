@@ -162,12 +162,13 @@ impl Plane {
         let (shelf, kept) = (desired_shelf(agent, Owner::Agent), wanted_of(agent));
         let look = move |node: &bowline_sync::Node| {
             // What is kept for an agent of another dialect was removed on its word.
-            let removed = |shelf| {
+            let said = [&shelf, &kept].map(|shelf| {
                 let record = node.read(shelf).and_then(|c| c.map.get(key.as_str()));
-                record.is_some_and(|r| !r.is_live())
-            };
+                record.map(bowline_types::Record::is_live)
+            });
             let whole = node.read(&shelf).is_some_and(|c| c.place.is_whole());
-            whole || removed(&shelf) || removed(&kept)
+            // A copy may have come, with the object in it, since nothing was known of it.
+            !said.contains(&Some(true)) && (whole || said.contains(&Some(false)))
         };
         if !state.handle.with(look).await.unwrap_or(false) {
             // That a copy has become whole changes no record: nobody tells.

@@ -1,13 +1,13 @@
 //! What the suites with argocd-agent's own programs share: processes, certificates, ports.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
 };
+
+use crate::stage::ports;
 
 /// argocd-agent in one of its roles. Killed when dropped.
 pub(crate) struct Process {
@@ -105,10 +105,7 @@ impl Authority {
     }
 }
 
-/// A port that is free; argocd-agent takes none above 32767 for metrics and health.
+/// A port of this process's own, as an argument.
 pub(crate) fn free_port() -> String {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = 12_000 + u16::try_from(std::process::id() % 7_000).unwrap();
-    let mut ports = (0..).map(|_| first + NEXT.fetch_add(1, Ordering::Relaxed));
-    ports.find(|port| TcpListener::bind(("0.0.0.0", *port)).is_ok()).unwrap().to_string()
+    ports::free_port().to_string()
 }

@@ -1,15 +1,15 @@
 //! Two clusters with namespaces of a test's own, and programs of both makes on them.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::cluster::Cluster;
+use crate::ports;
 
 /// How long anything may take on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -193,13 +193,9 @@ impl Drop for Process {
     }
 }
 
-/// A port that is free; argocd-agent takes none above 32767.
+/// A port of this process's own, as an argument.
 pub(crate) fn free_port() -> String {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Between those of the other suites and those of the test bed.
-    let first = 19_400 + u16::try_from(std::process::id() % 500).unwrap();
-    let mut ports = (0..).map(|_| first + NEXT.fetch_add(1, Ordering::Relaxed));
-    ports.find(|port| TcpListener::bind(("0.0.0.0", *port)).is_ok()).unwrap().to_string()
+    ports::free_port().to_string()
 }
 
 /// What is served at a path of a port of this machine; empty if nothing is.

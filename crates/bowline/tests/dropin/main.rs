@@ -10,4 +10,6 @@ mod cluster;
 mod ctl;
 mod lab;
 mod migrate;
+#[path = "../ports/mod.rs"]
+mod ports;
 mod principal;

@@ -3,18 +3,21 @@
 
 #[path = "../lines/mod.rs"]
 mod lines;
+#[path = "../ports/mod.rs"]
+pub(crate) mod ports;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use lines::{Lines, PATIENCE};
+use ports::free_port;
 
 /// A running role. Killed when dropped.
 pub(crate) struct Role {
@@ -90,18 +93,6 @@ impl Drop for Role {
     fn drop(&mut self) {
         let _gone = (self.child.kill(), self.child.wait());
     }
-}
-
-/// A port that nobody else is given while a role that had it is away: below those that the system hands
-/// out, and below those of the other suites.
-fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = 5_000 + u16::try_from(std::process::id() % 6_000).unwrap();
-    let free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    (0..1_000)
-        .map(|_| first + NEXT.fetch_add(1, Ordering::Relaxed))
-        .find(free)
-        .expect("a thousand ports are taken")
 }
 
 /// A port in a ready line.

@@ -124,6 +124,11 @@ impl Lab {
         Account::new(rights, &self.site.kubeconfig, &self.name, &self.home)
     }
 
+    /// An account for a hub of ours.
+    pub(crate) fn hub_account_of(&self, rights: &Rights) -> Account {
+        Account::new(rights, &self.plane.kubeconfig, &self.name, &self.argocd)
+    }
+
     /// How the administrator reaches a cluster, and programs of Go's make with everything else.
     pub(crate) fn kubeconfig(cluster: &Cluster) -> &str {
         cluster.kubeconfig.to_str().unwrap()

@@ -67,6 +67,9 @@ pub struct Watched {
     pub labels: Option<String>,
     /// Only the object of this name.
     pub name: Option<String>,
+    /// Only in the agent's own namespace: Argo CD reads it nowhere else, and rights elsewhere would be for
+    /// nothing.
+    pub at_home: bool,
     /// Whether the hub is told of what an autonomous agent has of it.
     pub shown: bool,
 }
@@ -125,23 +128,27 @@ impl KubernetesOptions {
 impl Watched {
     /// Every object of a kind.
     pub fn all(group: &str, kind: &str) -> Self {
-        Self { group: group.into(), kind: kind.into(), labels: None, name: None, shown: true }
+        let (labels, name) = (None, None);
+        Self { group: group.into(), kind: kind.into(), labels, name, at_home: false, shown: true }
     }
 
     /// What Argo CD lives on.
     pub fn of_argocd() -> Vec<Self> {
+        let of_argocd = |kind| Self::all(argocd::GROUP, kind);
+        let projects = Self { at_home: true, ..of_argocd("AppProject") };
         let repositories = Self {
             labels: Some(format!("{} in (repository,repo-creds)", argocd::SECRET_TYPE)),
+            at_home: true,
             shown: false,
             ..Self::all("", "Secret")
         };
         let keys = Self {
             name: Some(argocd::GPG_KEYS.into()),
+            at_home: true,
             shown: false,
             ..Self::all("", "ConfigMap")
         };
-        let of_argocd = |kind| Self::all(argocd::GROUP, kind);
-        vec![of_argocd("Application"), of_argocd("AppProject"), repositories, keys]
+        vec![of_argocd("Application"), projects, repositories, keys]
     }
 }
 
@@ -262,6 +269,12 @@ impl Kubernetes {
         let patterns = &self.options.namespaces;
         namespace == self.site.namespace
             || patterns.iter().any(|pattern| argocd::glob::matches(pattern, namespace))
+    }
+
+    /// Whether objects of a kind are followed in the agent's own namespace only.
+    fn is_at_home(&self, group: &str, kind: &str) -> bool {
+        let mut of_it = self.options.kinds.iter().filter(|w| w.group == group && w.kind == kind);
+        of_it.clone().next().is_some() && of_it.all(|w| w.at_home)
     }
 
     /// Whether the hub is told of what the cluster owns of this kind.

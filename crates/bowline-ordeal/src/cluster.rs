@@ -144,9 +144,9 @@ impl Cluster {
         let _left = self.delete(&Place::new("Namespace", "", namespace)).await;
     }
 
-    /// A kubeconfig like this cluster's, that leads to another address.
-    pub(crate) fn kubeconfig_to(&self, server: &str, file: &Path) -> Result<PathBuf> {
-        let text = std::fs::read_to_string(&self.kubeconfig)?;
+    /// A kubeconfig like somebody's of this cluster, that leads to another address.
+    pub(crate) fn kubeconfig_to(&self, whose: &Path, server: &str, file: &Path) -> Result<PathBuf> {
+        let text = std::fs::read_to_string(whose)?;
         let (from, plain) = (self.api.server(), server.starts_with("http:"));
         let other = |line: &str| match line.trim_start() {
             l if l.starts_with("server:") => line.replace(from, server),

@@ -2,9 +2,10 @@
 //! that it is told to. So the watch of a busy server is late, or one answer overtakes another.
 //!
 //! It speaks plain HTTP/1.1 to the caller, who then uses a connection for each request under way,
-//! and TLS to the server. Nobody sends credentials without TLS: it adds the administrator's.
+//! and TLS to the server. Nobody sends credentials without TLS: it adds those of whom it works for.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context as _, Result};
@@ -49,10 +50,10 @@ pub(crate) struct Porter {
 }
 
 impl Porter {
-    /// One before this cluster's API server.
-    pub(crate) fn new(cluster: &Cluster) -> Result<Self> {
+    /// One before this cluster's API server, for whoever has this kubeconfig.
+    pub(crate) fn new(cluster: &Cluster, whose: &Path) -> Result<Self> {
         let tls = TlsConnector::from(client(cluster)?.config_for(&["http/1.1"]));
-        let header: Arc<str> = header(cluster)?.into();
+        let header: Arc<str> = header(whose)?.into();
         let to = SocketAddr::from(([127, 0, 0, 1], cluster.port()?));
         let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
@@ -104,9 +105,9 @@ fn client(cluster: &Cluster) -> Result<ClientTls> {
     Ok(ClientTls::new(None, &trust, Versions::Tls12And13)?)
 }
 
-/// The line by which the administrator is known.
-fn header(cluster: &Cluster) -> Result<String> {
-    let text = std::fs::read_to_string(&cluster.kubeconfig)?;
+/// The line by which somebody is known.
+fn header(kubeconfig: &Path) -> Result<String> {
+    let text = std::fs::read_to_string(kubeconfig)?;
     let token = text.split_once("token: \"").and_then(|(_, rest)| rest.split_once('"'));
     let (token, _) = token.context("the kubeconfig holds no token")?;
     Ok(format!("\r\nAuthorization: Bearer {token}"))

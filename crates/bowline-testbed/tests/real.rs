@@ -57,6 +57,29 @@ fn a_user_without_rights_is_forbidden() {
 }
 
 #[test]
+fn an_account_has_the_rights_of_its_role_and_no_others() {
+    use bowline_testbed::{Account, Rights};
+    let (scene, clusters) = (fresh_namespace(), bowline_testbed::clusters(1));
+    let rights = Rights::of_agent(&serde_json::json!({"kubernetes": {"namespaces": ["*"]}}));
+    let account = Account::new(&rights, &clusters.kubeconfigs[0], &scene, &scene);
+    let may = |what: &str, namespace: &str| {
+        let can = ["auth", "can-i", "list", what, "-n", namespace];
+        kubectl(account.kubeconfig(), &can, "").status.success()
+    };
+    assert!(may("secrets", &scene) && may("applications.argoproj.io", &scene));
+    assert!(may("applications.argoproj.io", "default") && !may("secrets", "default"));
+    assert!(!may("pods", &scene));
+    drop(account);
+    let name = format!("bowline-agent-{scene}");
+    for kind in ["role", "clusterrole", "clusterrolebinding"] {
+        let by = &clusters.kubeconfigs[0];
+        let said = refusal(&kubectl(by, &["get", kind, &name, "-n", &scene], ""));
+        assert!(said.contains("NotFound"), "{said}");
+    }
+    admin(&["delete", "namespace", &scene, "--wait=false"], "");
+}
+
+#[test]
 fn a_service_account_is_known_by_its_token() {
     let namespace = fresh_namespace();
     let within = ["-n", &namespace];

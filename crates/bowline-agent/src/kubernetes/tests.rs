@@ -13,6 +13,10 @@ struct Stage {
 }
 
 async fn stage(recreation: Recreation) -> Stage {
+    stage_with(|options| KubernetesOptions { recreation, ..options }).await
+}
+
+async fn stage_with(set: impl FnOnce(KubernetesOptions) -> KubernetesOptions) -> Stage {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kubeconfig");
     let file = json!({
@@ -25,7 +29,7 @@ async fn stage(recreation: Recreation) -> Stage {
     let access = bowline_kube::Access::Kubeconfig { path: Some(path), context: None };
     let options = bowline_kube::Options { access, ..bowline_kube::Options::default() };
     let cluster = Cluster::connect(options.clone()).await.unwrap();
-    let options = KubernetesOptions { recreation, ..KubernetesOptions::new(options) };
+    let options = set(KubernetesOptions::new(options));
     let agent = bowline_types::NodeId::new("a1").unwrap();
     let site = Site { agent, namespace: options.namespace.clone() };
     let sink = Sink(Arc::new(World::default()));
@@ -347,4 +351,42 @@ async fn a_sync_is_refused_until_the_one_before_has_ended() {
         stage.kube.note(&stage.key(), copy.clone());
         assert_eq!(stage.synced(&wanted, None).is_ok(), may, "{phase}");
     }
+}
+
+#[tokio::test]
+async fn what_argo_cd_reads_beside_itself_only_is_followed_and_put_nowhere_else() {
+    let further = |namespaces: &[&str]| {
+        let namespaces = namespaces.iter().map(|n| (*n).to_owned()).collect();
+        stage_with(|options| {
+            let mut kinds = options.kinds.clone();
+            kinds.push(Watched::all("apps", "Deployment"));
+            KubernetesOptions { namespaces, kinds, ..options }
+        })
+    };
+    let home = bowline_kube::Scope::Namespaces(vec!["argocd".into()]);
+    for (namespaces, wide) in [
+        (&["team-*"][..], bowline_kube::Scope::Cluster),
+        (&["team"], bowline_kube::Scope::Namespaces(vec!["argocd".into(), "team".into()])),
+    ] {
+        let stage = further(namespaces).await;
+        let scopes = stage.kube.watched().iter().map(|w| (w.kind.as_str(), stage.kube.scope(w)));
+        let expected = [
+            ("Application", &wide),
+            ("AppProject", &home),
+            ("Secret", &home),
+            ("ConfigMap", &home),
+            ("Deployment", &wide),
+        ];
+        assert_eq!(scopes.collect::<Vec<_>>(), expected.map(|(kind, s)| (kind, s.clone())));
+    }
+    let stage = further(&["team"]).await;
+    let project = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
+        "metadata": {"name": "shop", "namespace": "team"}, "spec": {},
+    });
+    let project = Desired::new(&Object::from_value(project).unwrap(), "s1", Wall(1));
+    let (key, desired) = (project.object.key(), Arc::new(project));
+    let put = Task::Put { key, desired, rev: 1, from: Owner::Hub };
+    let why = "Argo CD reads this kind (AppProject) in its own namespace only: put it into argocd";
+    assert_eq!(stage.kube.run(&[put]).await, [Err(why.to_owned())]);
 }

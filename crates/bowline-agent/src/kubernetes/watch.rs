@@ -36,7 +36,11 @@ impl Kubernetes {
         &self.options.kinds
     }
 
-    fn scope(&self) -> Scope {
+    /// Where objects of a kind are followed that belong to namespaces.
+    pub(super) fn scope(&self, watched: &Watched) -> Scope {
+        if watched.at_home {
+            return Scope::Namespaces(vec![self.site.namespace.clone()]);
+        }
         // A pattern may come to match a namespace that is not there yet.
         if self.options.namespaces.iter().any(|n| n.contains(['*', '?', '[', '{'])) {
             return Scope::Cluster;
@@ -56,7 +60,7 @@ impl Kubernetes {
         let Some(watched) = self.options.kinds.get(at).cloned() else { return };
         let following = async {
             let kind = self.found(&watched, &listed, at).await;
-            let scope = if kind.namespaced { self.scope() } else { Scope::Cluster };
+            let scope = if kind.namespaced { self.scope(&watched) } else { Scope::Cluster };
             let mut watch = self.cluster.watch(&kind, scope, watched.labels.as_deref());
             loop {
                 match watch.next().await {

@@ -205,6 +205,15 @@ impl Kubernetes {
                  kubernetes.namespaces, or put the object elsewhere"
             )));
         }
+        let home = &self.site.namespace;
+        if self.is_at_home(manifest.group(), &manifest.kind)
+            && meta.namespace.as_ref() != Some(home)
+        {
+            return Err(Failure::Ours(format!(
+                "Argo CD reads this kind ({}) in its own namespace only: put it into {home}",
+                manifest.kind
+            )));
+        }
         if !self.options.labels.matches(&meta.labels) {
             let labels = &self.options.labels;
             return Err(Failure::Ours(format!(

@@ -1,5 +1,5 @@
 //! A hub on a control plane, a managed and an autonomous agent on clusters of their own, and every
-//! line between them in our hands.
+//! line between them in our hands. They have the rights of `deploy/rbac`; people are administrators.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,6 +7,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use bowline_client::api::JoinTokenCreate;
 use bowline_resources::Mode;
+use bowline_testbed::{Account, Rights};
+use serde_json::Value;
 
 use super::controller::Controller;
 use crate::cluster::{Cluster, Place, app};
@@ -39,6 +41,7 @@ pub(crate) struct Actor {
     pub(crate) agent: Agent,
     pub(crate) to_hub: Line,
     pub(crate) to_api: Line,
+    _account: Account,
 }
 
 /// What runs on the clusters.
@@ -49,6 +52,7 @@ pub(crate) struct Cast {
     pub(crate) managed: Actor,
     pub(crate) autonomous: Actor,
     _controllers: [Controller; 2],
+    _account: Account,
 }
 
 /// Starts everything on the test bed's first three clusters.
@@ -67,12 +71,18 @@ pub(crate) async fn start(stage: &Stage) -> Result<(Ground, Cast)> {
         autonomous: Home::new(second, "autonomous").await?,
     };
     let to_plane = Line::new(ground.plane.port()?)?;
-    let config = behind(&ground.plane, &to_plane, stage, "plane")?;
+    let account = account_of(
+        &Rights::of_hub(&[], &Value::Null),
+        &ground.plane,
+        &ground.argocd,
+        &ground.argocd,
+    );
+    let config = behind(&ground.plane, &account, &to_plane, stage, "plane")?;
     let hub = Hub::start_with(stage, "hub", &["--kubeconfig", &config, "-n", &ground.argocd])?;
     let managed = ground.managed.actor(stage, &hub, Mode::Managed).await?;
     let autonomous = ground.autonomous.actor(stage, &hub, Mode::Autonomous).await?;
     let _controllers = [ground.managed.controller(), ground.autonomous.controller()];
-    let cast = Cast { hub, to_plane, managed, autonomous, _controllers };
+    let cast = Cast { hub, to_plane, managed, autonomous, _controllers, _account: account };
     ground.keep().await?;
     Ok((ground, cast))
 }
@@ -119,19 +129,33 @@ impl Home {
 
     async fn actor(&self, stage: &Stage, hub: &Hub, mode: Mode) -> Result<Actor> {
         let (to_hub, to_api) = (Line::new(hub.agents_port)?, Line::new(self.cluster.port()?)?);
-        let config = behind(&self.cluster, &to_api, stage, &self.agent)?;
+        let rights = Rights::of_agent(&Value::Null);
+        let account = account_of(&rights, &self.cluster, &self.agent, &self.namespace);
+        let config = behind(&self.cluster, &account, &to_api, stage, &self.agent)?;
         let (agent, labels) = (self.agent.clone(), BTreeMap::new());
         let token = JoinTokenCreate { agent, mode, labels, ttl_seconds: 600 };
         let token = hub.client()?.create_join_token(&token).await?.token;
         let flags = ["--kubeconfig", &config, "-n", &self.namespace];
         let agent = Agent::join_with(stage, &self.agent, &token, to_hub.port, &flags)?;
-        Ok(Actor { agent, to_hub, to_api })
+        Ok(Actor { agent, to_hub, to_api, _account: account })
     }
 }
 
-/// A kubeconfig that leads over a line.
-fn behind(cluster: &Cluster, line: &Line, stage: &Stage, name: &str) -> Result<String> {
+/// An account on a cluster where Argo CD is in the namespace `argocd`.
+fn account_of(rights: &Rights, cluster: &Cluster, name: &str, argocd: &str) -> Account {
+    tokio::task::block_in_place(|| Account::new(rights, &cluster.kubeconfig, name, argocd))
+}
+
+/// An account's kubeconfig that leads over a line.
+fn behind(
+    cluster: &Cluster,
+    account: &Account,
+    line: &Line,
+    stage: &Stage,
+    name: &str,
+) -> Result<String> {
     let file = stage.path(&format!("{name}.kubeconfig"));
-    let file = cluster.kubeconfig_to(&format!("https://127.0.0.1:{}", line.port), &file)?;
+    let server = format!("https://127.0.0.1:{}", line.port);
+    let file = cluster.kubeconfig_to(account.kubeconfig(), &server, &file)?;
     Ok(file.to_str().context("a path of plain text")?.to_owned())
 }

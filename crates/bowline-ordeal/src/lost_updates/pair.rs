@@ -1,13 +1,14 @@
 //! A control plane and a managed agent's cluster, and whose programs tie them together.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use bowline_client::api::JoinTokenCreate;
 use bowline_resources::Mode;
-use serde_json::json;
+use bowline_testbed::{Account, Rights};
+use serde_json::{Value, json};
 
 use super::guest::Guest;
 use super::tally::Scale;
@@ -32,6 +33,14 @@ pub(crate) enum Pair {
 
 impl Pair {
     pub(crate) const ALL: [Self; 4] = [Self::Go, Self::Ours, Self::GoAgent, Self::GoPrincipal];
+
+    fn is_ours_above(self) -> bool {
+        matches!(self, Self::Ours | Self::GoAgent)
+    }
+
+    fn is_ours_below(self) -> bool {
+        matches!(self, Self::Ours | Self::GoPrincipal)
+    }
 }
 
 impl fmt::Display for Pair {
@@ -77,6 +86,8 @@ pub(crate) struct Ties {
     below: Below,
     redis: Redis,
     pair: Pair,
+    /// Those of our sides.
+    _accounts: [Option<Account>; 2],
 }
 
 impl Ties {
@@ -96,13 +107,15 @@ impl Ties {
         plane.create(&mapping(&argocd, &name)).await?;
         let dir = stage.path("certificates");
         certificates(&dir, &name)?;
-        let (plane_porter, site_porter) = (Porter::new(&plane)?, Porter::new(&site)?);
-        let through = |cluster: &Cluster, porter: &Porter, name: &str| {
-            let file = stage.path(&format!("{name}.kubeconfig"));
-            cluster.kubeconfig_to(&format!("http://127.0.0.1:{}", porter.port), &file)
+        let (hub, agent) = (Rights::of_hub(&[], &Value::Null), Rights::of_agent(&Value::Null));
+        let account = |ours: bool, rights: &Rights, cluster: &Cluster, argocd: &str| {
+            let make = || Account::new(rights, &cluster.kubeconfig, &name, argocd);
+            ours.then(|| tokio::task::block_in_place(make))
         };
-        let plane_config = through(&plane, &plane_porter, "plane")?;
-        let site_config = through(&site, &site_porter, "site")?;
+        let ours_above = account(pair.is_ours_above(), &hub, &plane, &argocd);
+        let ours_below = account(pair.is_ours_below(), &agent, &site, &home);
+        let (plane_porter, plane_config) = porter(stage, "plane", &plane, ours_above.as_ref())?;
+        let (site_porter, site_config) = porter(stage, "site", &site, ours_below.as_ref())?;
         let redis = Redis::start(&stage.path("redis.log"))?;
         let (above, port) = above(stage, pair, scale, &argocd, plane_config, redis.port)?;
         let line = Line::new(port)?;
@@ -122,6 +135,7 @@ impl Ties {
             below,
             redis,
             pair,
+            _accounts: [ours_above, ours_below],
         };
         ties.arrives("first").await?;
         Ok(ties)
@@ -230,6 +244,21 @@ pub(crate) async fn settled(
     Ok(last)
 }
 
+/// A porter before a cluster, for an account, else for the administrator; and the kubeconfig that leads to it.
+fn porter(
+    stage: &Stage,
+    name: &str,
+    cluster: &Cluster,
+    account: Option<&Account>,
+) -> Result<(Porter, PathBuf)> {
+    let whose: &Path = account.map_or(&cluster.kubeconfig, Account::kubeconfig);
+    let porter = Porter::new(cluster, whose)?;
+    let file = stage.path(&format!("{name}.kubeconfig"));
+    let config =
+        cluster.kubeconfig_to(whose, &format!("http://127.0.0.1:{}", porter.port), &file)?;
+    Ok((porter, config))
+}
+
 fn above(
     stage: &Stage,
     pair: Pair,
@@ -291,7 +320,7 @@ async fn below(
 }
 
 /// What makes a Go principal send Applications to an agent.
-fn mapping(argocd: &str, agent: &str) -> serde_json::Value {
+fn mapping(argocd: &str, agent: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret",
         "metadata": {

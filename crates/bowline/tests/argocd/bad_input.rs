@@ -1,9 +1,9 @@
 //! What cannot be done: each is told where a person looks for it, and everything else goes on.
 
+use bowline_testbed::{Account, Rights};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, app};
-use crate::rights::{Account, Rights};
 use crate::scene::Scene;
 
 /// Something of the whole cluster, which is there for this test only.
@@ -238,8 +238,9 @@ fn what_rbac_forbids_is_told_and_done_once_it_is_granted() {
 fn a_namespace_that_goes_is_told_and_filled_again_when_it_is_made_anew() {
     let name = bowline_testbed::namespace("goes");
     let scene = Scene::without_agent(&name, "managed", &[], &json!({}));
-    // Rights in a namespace would go with it.
-    let account = Account::new(&Rights::of_agent_everywhere(), &scene.site, &name, &scene.home);
+    // A right to Applications in a namespace would go with it.
+    let account =
+        Account::new(&Rights::of_agent_everywhere(), &scene.site.kubeconfig, &name, &scene.home);
     let _agent = scene.join_as(account, &name, "managed", &scene.home, &json!({}));
     scene.plane.create(&app(&scene.name, "early", &json!({})));
     scene.site_shows(&scene.here("early"), "it is there", |o| !o.is_null());

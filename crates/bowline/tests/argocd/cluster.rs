@@ -1,10 +1,8 @@
 //! A cluster, as somebody with `kubectl` sees it.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
+use bowline_testbed::kubectl;
 use serde_json::{Value, json};
 
 /// One of the test bed's clusters.
@@ -20,26 +18,7 @@ impl Cluster {
 
     /// Runs `kubectl`; gives what it printed, or what it complained of.
     pub(crate) fn run(&self, args: &[&str], input: Option<&Value>) -> Result<String, String> {
-        self.kubectl(args, input.map(Value::to_string).as_deref())
-    }
-
-    /// The same, with objects as YAML.
-    pub(crate) fn run_with_text(&self, args: &[&str], input: &str) -> Result<String, String> {
-        self.kubectl(args, Some(input))
-    }
-
-    fn kubectl(&self, args: &[&str], input: Option<&str>) -> Result<String, String> {
-        let mut command = Command::new(kubectl());
-        command.arg("--kubeconfig").arg(&self.kubeconfig).arg("--request-timeout=60s").args(args);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        if let Some(input) = input {
-            let mut stdin = child.stdin.take().unwrap();
-            stdin.write_all(input.as_bytes()).unwrap();
-        }
-        let out = child.wait_with_output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        if out.status.success() { Ok(text(out.stdout)) } else { Err(text(out.stderr)) }
+        kubectl(&self.kubeconfig, args, input.map(Value::to_string).as_deref())
     }
 
     /// Runs what must work.
@@ -98,11 +77,6 @@ impl Cluster {
         let (kind, namespace, name) = parts(place);
         self.ok(&["delete", kind, name, "-n", namespace, "--wait=false"]);
     }
-}
-
-fn kubectl() -> &'static Path {
-    static KUBECTL: OnceLock<PathBuf> = OnceLock::new();
-    KUBECTL.get_or_init(|| bowline_testbed::provide("kubectl").join("kubectl"))
 }
 
 fn parts(place: &str) -> (&str, &str, &str) {

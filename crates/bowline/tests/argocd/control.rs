@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use bowline_testbed::{Account, Rights};
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::go::{Authority, Process, free_port};
 use crate::go_agent::HEADER;
 use crate::go_mesh::Mesh;
-use crate::rights::{Account, Rights};
 use crate::scene::{Litter, patience};
 use crate::stage::{Line, Role};
 
@@ -123,7 +123,7 @@ impl Control {
         let site = Cluster::new(&bowline_testbed::clusters(3).kubeconfigs[cluster]);
         let home = format!("{name}-wl");
         site.namespace(&home);
-        let account = Account::new(&Rights::of_agent(settings), &site, &name, &home);
+        let account = Account::new(&Rights::of_agent(settings), &site.kubeconfig, &name, &home);
         let line = Line::new(self.port.parse().unwrap());
         let file = |file: &str| self.dir.path().join(file).to_str().unwrap().to_owned();
         let creds = match self.auth {

@@ -33,6 +33,5 @@ mod modes;
 mod namespaces;
 mod projects;
 mod real;
-mod rights;
 mod scene;
 mod selection;

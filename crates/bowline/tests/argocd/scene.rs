@@ -4,10 +4,10 @@
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
+use bowline_testbed::{Account, Rights};
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
-use crate::rights::{Account, Rights};
 use crate::stage::{Agent, Stage};
 
 /// Whether `BOWLINE_LONG` asks for the long form of the tests that have one.
@@ -85,7 +85,8 @@ impl Scene<()> {
         plane.namespace(name);
         site.namespace(&home);
         let files = tempfile::tempdir().unwrap();
-        let account = Account::new(&Rights::of_hub(flags, settings), &plane, name, &argocd);
+        let account =
+            Account::new(&Rights::of_hub(flags, settings), &plane.kubeconfig, name, &argocd);
         let settings = written(&files, "hub", settings);
         let mut more = vec!["--config", &settings, "--kubeconfig", account.flag(), "-n", &argocd];
         more.extend(flags);
@@ -126,7 +127,7 @@ impl<A> Scene<A> {
         home: &str,
         settings: &Value,
     ) -> Agent {
-        let account = Account::new(&Rights::of_agent(settings), site, name, home);
+        let account = Account::new(&Rights::of_agent(settings), &site.kubeconfig, name, home);
         self.join_as(account, name, mode, home, settings)
     }
 
@@ -189,7 +190,7 @@ impl<A> Scene<A> {
             self.litter.0.push((other.clone(), namespace.clone()));
         }
         let rights = Rights::of_hub(&[], &json!({}));
-        let account = Account::new(&rights, &other, &self.name, &self.argocd);
+        let account = Account::new(&rights, &other.kubeconfig, &self.name, &self.argocd);
         let accounts = self.accounts.get_mut();
         self.stage.swap_flag(accounts[0].flag(), account.flag());
         accounts.push(account);

@@ -1,9 +1,13 @@
 //! `argocd-agent agent`, which is Bowline's, at an unmodified Go principal.
 
+use bowline_testbed::{Account, Rights};
 use serde_json::{Value, json};
 
 use crate::cluster::app;
 use crate::lab::{Lab, Make, Process, free_port, http};
+
+/// An agent's account and roles, as argocd-agent's own manifests have them.
+const GO_AGENT: &str = include_str!("go-agent.yaml");
 
 /// A Go principal, with everything from Secrets.
 fn go_principal(lab: &Lab, port: &str, auth: &str, env: &[(&str, &str)]) -> Process {
@@ -35,6 +39,7 @@ fn go_principal(lab: &Lab, port: &str, auth: &str, env: &[(&str, &str)]) -> Proc
 /// An agent of ours, by the command line of a Go agent.
 fn our_agent(
     lab: &Lab,
+    account: &Account,
     port: &str,
     [metrics, health]: [&str; 2],
     more: &[(&str, &str)],
@@ -42,7 +47,7 @@ fn our_agent(
     let args = [
         "agent",
         "--kubeconfig",
-        Lab::kubeconfig(&lab.site),
+        account.flag(),
         "-n",
         &lab.home,
         "--agent-mode=managed",
@@ -82,7 +87,8 @@ fn it_takes_the_command_line_of_a_go_agent_and_does_its_work() {
     lab.install();
     let (port, metrics, health) = (free_port(), free_port(), free_port());
     let principal = go_principal(&lab, &port, "mtls:CN=([^,]+)", &[]);
-    let agent = our_agent(&lab, &port, [&metrics, &health], &[]);
+    let account = lab.agent_account();
+    let agent = our_agent(&lab, &account, &port, [&metrics, &health], &[]);
     lab.plane.create(&app(&lab.name, "web", &json!({})));
     let there = format!("application/{}/web", lab.name);
     let here = format!("application/{}/web", lab.home);
@@ -120,7 +126,8 @@ fn what_a_go_principal_drops_is_found_by_the_next_proof_on_the_same_line() {
     let short = [("ARGOCD_AGENT_SEND_QUEUE_SIZE", "8")];
     let principal = go_principal(&lab, &port, "mtls:CN=([^,]+)", &short);
     let proof = [("BOWLINE_GO_PRINCIPAL_PROOF", "2s")];
-    let agent = our_agent(&lab, &port, [&metrics, &health], &proof);
+    let account = lab.agent_account();
+    let agent = our_agent(&lab, &account, &port, [&metrics, &health], &proof);
     let status = "argocd_agent_connection_status";
     lab.until("it is connected", || metric(&metrics, status) == Some(1.0));
     let apps: Vec<_> = (0..30).map(|n| app(&lab.name, &format!("app-{n}"), &json!({}))).collect();
@@ -128,4 +135,56 @@ fn what_a_go_principal_drops_is_found_by_the_next_proof_on_the_same_line() {
     lab.until("all are there", || lab.site.list("applications", &lab.home).len() == apps.len());
     let ups = agent.said().matches("the line to the principal is up").count();
     assert_eq!(ups, 1, "{}", agent.said());
+}
+
+/// By destination, with the roles that argocd-agent's own manifests give an agent: Applications in the whole
+/// cluster, and all else beside Argo CD alone.
+#[test]
+fn an_agent_by_destination_needs_no_more_rights_than_a_go_agent_has() {
+    let mut lab = Lab::new("destination");
+    lab.install();
+    let (port, metrics, health) = (free_port(), free_port(), free_port());
+    let team = lab.lend("team");
+    let by_destination = [("ARGOCD_PRINCIPAL_DESTINATION_BASED_MAPPING", "true")];
+    let _principal = go_principal(&lab, &port, "mtls:CN=([^,]+)", &by_destination);
+    let account = lab.agent_account_of(&Rights::like("agent", GO_AGENT));
+    // By a pattern, so that Applications of the whole cluster are followed.
+    let pattern = format!("{}-*", lab.name);
+    let more = [
+        ("ARGOCD_AGENT_DESTINATION_BASED_MAPPING", "true"),
+        ("ARGOCD_AGENT_ALLOWED_NAMESPACES", &pattern),
+        ("ARGOCD_AGENT_CREATE_NAMESPACE", "true"),
+    ];
+    let agent = our_agent(&lab, &account, &port, [&metrics, &health], &more);
+    lab.plane.create(&project(&lab, "shop"));
+    lab.plane.create(&json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "repo", "namespace": lab.argocd,
+            "labels": {"argocd.argoproj.io/secret-type": "repository"}},
+        "stringData": {"url": "https://example.com/repo.git", "project": "shop"},
+    }));
+    let to_it = json!({"project": "shop", "destination": {"name": lab.name, "namespace": "web"}});
+    lab.plane.create(&app(&team, "kept", &to_it));
+    let there = ["application", "appproject", "secret"].into_iter().zip([
+        format!("{team}/kept"),
+        format!("{}/shop", lab.home),
+        format!("{}/repo", lab.home),
+    ]);
+    for (kind, place) in there {
+        let place = format!("{kind}/{place}");
+        lab.until(&format!("{place} is there"), || lab.site.get(&place).is_some());
+    }
+    assert!(!agent.said().contains("RBAC does not allow"), "{}", agent.said());
+}
+
+/// A project that goes to the agent.
+fn project(lab: &Lab, name: &str) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
+        "metadata": {"name": name, "namespace": lab.argocd},
+        "spec": {
+            "sourceRepos": ["*"], "sourceNamespaces": ["*"],
+            "destinations": [{"name": lab.name, "server": "*", "namespace": "*"}],
+        },
+    })
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use bowline_testbed::{Account, Rights};
 use serde_json::Value;
 
 use crate::cluster::Cluster;
@@ -32,6 +33,7 @@ pub(crate) struct Lab {
     /// The agent's own namespace.
     pub(crate) home: String,
     pub(crate) dir: tempfile::TempDir,
+    lent: Vec<String>,
 }
 
 impl Lab {
@@ -49,7 +51,15 @@ impl Lab {
             std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_bowline"), dir.path().join(link))
                 .unwrap();
         }
-        Self { plane, site, name, argocd, home, dir }
+        Self { plane, site, name, argocd, home, dir, lent: vec![] }
+    }
+
+    /// A further namespace on the control plane, which goes from both clusters when the test is over.
+    pub(crate) fn lend(&mut self, what: &str) -> String {
+        let namespace = format!("{}-{what}", self.name);
+        self.plane.namespace(&namespace);
+        self.lent.push(namespace.clone());
+        namespace
     }
 
     /// A program by its name; ours is a link to the one binary.
@@ -104,6 +114,22 @@ impl Lab {
         self.ctl_ok(Make::Ours, &[&agent, more].concat());
     }
 
+    /// An account for an agent of ours, with the rights of `deploy/rbac`.
+    pub(crate) fn agent_account(&self) -> Account {
+        self.agent_account_of(&Rights::of_agent(&Value::Null))
+    }
+
+    /// One with these rights.
+    pub(crate) fn agent_account_of(&self, rights: &Rights) -> Account {
+        Account::new(rights, &self.site.kubeconfig, &self.name, &self.home)
+    }
+
+    /// An account for a hub of ours.
+    pub(crate) fn hub_account_of(&self, rights: &Rights) -> Account {
+        Account::new(rights, &self.plane.kubeconfig, &self.name, &self.argocd)
+    }
+
+    /// How the administrator reaches a cluster, and programs of Go's make with everything else.
     pub(crate) fn kubeconfig(cluster: &Cluster) -> &str {
         cluster.kubeconfig.to_str().unwrap()
     }
@@ -132,9 +158,10 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        let litter =
+        let own =
             [(&self.plane, &self.argocd), (&self.plane, &self.name), (&self.site, &self.home)];
-        for (cluster, namespace) in litter {
+        let lent = self.lent.iter().flat_map(|n| [(&self.plane, n), (&self.site, n)]);
+        for (cluster, namespace) in own.into_iter().chain(lent) {
             cluster.run(&["delete", "namespace", namespace, "--wait=false"], None).ok();
         }
     }

@@ -1,5 +1,6 @@
 //! Unmodified Go agents at `argocd-agent principal`, which is a Bowline hub.
 
+use bowline_testbed::{Account, Rights};
 use serde_json::{Value, json};
 
 use crate::cluster::app;
@@ -11,14 +12,24 @@ struct Principal {
     port: String,
     metrics: String,
     health: String,
+    _account: Account,
 }
 
+/// The account and roles of argocd-agent's principal, and of its agent, as its own manifests have them.
+const GO: [&str; 2] = [include_str!("go-principal.yaml"), include_str!("go-agent.yaml")];
+
+/// With the rights of `deploy/rbac`.
 fn principal(lab: &Lab, more: &[(&str, &str)]) -> Principal {
+    principal_with(lab, &Rights::of_hub(&[], &Value::Null), more)
+}
+
+fn principal_with(lab: &Lab, rights: &Rights, more: &[(&str, &str)]) -> Principal {
+    let account = lab.hub_account_of(rights);
     let (port, metrics, health) = (free_port(), free_port(), free_port());
     let args = [
         "principal",
         "--kubeconfig",
-        Lab::kubeconfig(&lab.plane),
+        account.flag(),
         "-n",
         &lab.argocd,
         "--listen-host=127.0.0.1",
@@ -43,21 +54,28 @@ fn principal(lab: &Lab, more: &[(&str, &str)]) -> Principal {
         assert!(!process.ended(), "{}", process.said());
         process.line("ready:").is_some()
     });
-    Principal { process, port, metrics, health }
+    Principal { process, port, metrics, health, _account: account }
 }
 
 /// A Go agent, with everything from Secrets.
 fn go_agent(lab: &Lab, port: &str) -> Process {
-    agent(lab, Make::Go, port, "managed", &[])
+    agent(lab, Make::Go, Lab::kubeconfig(&lab.site), port, "managed", &[])
 }
 
-/// An agent of either make, with everything from Secrets.
-fn agent(lab: &Lab, make: Make, port: &str, mode: &str, more: &[(&str, &str)]) -> Process {
+/// An agent of either make, with everything else from Secrets.
+fn agent(
+    lab: &Lab,
+    make: Make,
+    kubeconfig: &str,
+    port: &str,
+    mode: &str,
+    more: &[(&str, &str)],
+) -> Process {
     let (metrics, health) = (free_port(), free_port());
     let args = [
         "agent",
         "--kubeconfig",
-        Lab::kubeconfig(&lab.site),
+        kubeconfig,
         "-n",
         &lab.home,
         "--agent-mode",
@@ -80,12 +98,14 @@ fn agent(lab: &Lab, make: Make, port: &str, mode: &str, more: &[(&str, &str)]) -
     Process::start(&lab.program(make, "argocd-agent"), &args, &env, &log)
 }
 
+/// Both have the accounts that Go's programs had.
 #[test]
-fn an_agent_of_ours_works_with_it_by_the_secrets_of_a_go_agent() {
+fn an_agent_of_ours_works_with_it_by_the_secrets_and_rights_of_a_go_agent() {
     let lab = Lab::new("both");
     lab.install();
-    let principal = principal(&lab, &[]);
-    let _agent = agent(&lab, Make::Ours, &principal.port, "managed", &[]);
+    let principal = principal_with(&lab, &Rights::like("hub", GO[0]), &[]);
+    let account = lab.agent_account_of(&Rights::like("agent", GO[1]));
+    let _agent = agent(&lab, Make::Ours, account.flag(), &principal.port, "managed", &[]);
     let there = format!("application/{}/web", lab.name);
     let here = format!("application/{}/web", lab.home);
     lab.plane.create(&app(&lab.name, "web", &json!({})));
@@ -173,7 +193,8 @@ fn what_a_go_agent_drops_is_found_by_the_next_proof_on_the_same_line() {
     lab.install();
     let principal = principal(&lab, &[("BOWLINE_GO_AGENTS_PROOF", "2s")]);
     let short = [("ARGOCD_AGENT_SEND_QUEUE_SIZE", "8")];
-    let agent = agent(&lab, Make::Go, &principal.port, "autonomous", &short);
+    let agent =
+        agent(&lab, Make::Go, Lab::kubeconfig(&lab.site), &principal.port, "autonomous", &short);
     lab.until("it is let in", || http(&principal.metrics, "/metrics").contains(ONE_CONNECTED));
     let apps: Vec<_> = (0..30).map(|n| app(&lab.home, &format!("app-{n}"), &json!({}))).collect();
     agent.while_still(|| lab.site.create_all(&apps));

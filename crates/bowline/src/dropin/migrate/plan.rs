@@ -191,7 +191,7 @@ fn replace_principal(side: &Side, workload: &Workload) -> Step {
         ),
         commands: swap(side, workload, "bowline-hub"),
         stays: "every agent, unmodified; Secrets, ConfigMaps, Services, namespaces, Applications; \
-                the command line and its variables"
+                the command line and its variables; the account and its rights"
             .into(),
         check: vec![
             format!("{exec} agents list      # each agent is up, in its mode"),
@@ -212,7 +212,9 @@ fn replace_agent(side: &Side, workload: &Workload) -> Step {
             workload.name, workload.version
         ),
         commands: swap(side, workload, "bowline-agent"),
-        stays: "the principal; Secrets, ConfigMaps, Applications; the command line".into(),
+        stays: "the principal; Secrets, ConfigMaps, Applications; the command line; the account \
+                and its rights"
+            .into(),
         check,
         back: back(side, workload),
     }

@@ -39,15 +39,20 @@ pub enum Task {
         from: Owner,
     },
     /// Take it away.
-    Delete(ObjectKey),
+    Delete {
+        /// Which.
+        key: ObjectKey,
+        /// The object whose deletion its owner has ordered, to be finalized; none: it is no longer wanted,
+        /// and nobody waits for its end.
+        ordered: Option<Arc<Desired>>,
+    },
 }
 
 impl Task {
     /// The object that it is about.
     pub fn key(&self) -> &ObjectKey {
         match self {
-            Self::Put { key, .. } => key,
-            Self::Delete(key) => key,
+            Self::Put { key, .. } | Self::Delete { key, .. } => key,
         }
     }
 }

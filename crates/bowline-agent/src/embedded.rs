@@ -103,7 +103,7 @@ impl Embedded {
 /// What a task writes on the shelf.
 fn item_of(task: &Task) -> Result<Item, String> {
     match task {
-        Task::Delete(key) => Ok(Item::remove(key.record_key())),
+        Task::Delete { key, .. } => Ok(Item::remove(key.record_key())),
         Task::Put { key, desired, rev, from } => {
             let look = simulated::look(desired, *rev, None, Wall(0));
             if look.observed.sync == Sync::OutOfSync {

@@ -4,6 +4,7 @@
 //! from. Which record a copy was applied from is known here only; after a restart it is found out by
 //! comparing, which writes nothing where nothing differs.
 
+mod end;
 mod intake;
 mod look;
 mod operate;

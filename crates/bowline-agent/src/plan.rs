@@ -120,7 +120,9 @@ fn take(state: &State, step: Step, plan: &mut Plan) {
             if why == DeleteWhy::Absent {
                 plan.absent.insert(key.clone());
             }
-            plan.tasks.push(Task::Delete(key));
+            let wanted = state.wanted(&key).filter(|_| why == DeleteWhy::Deleting);
+            let ordered = wanted.map(|w| w.desired.clone());
+            plan.tasks.push(Task::Delete { key, ordered });
         }
         Step::Hold(key, HoldWhy::TooManyAbsent { absent, live }) => {
             let hold = format!(

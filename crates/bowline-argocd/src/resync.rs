@@ -249,6 +249,19 @@ impl Resync {
         Ok(vec![(Subject::Object(place), need)])
     }
 
+    /// The places that [`Resync::receive`] looks at to answer a message; none: all there are. A round has one
+    /// message for each of them, and looking at all each time would be quadratic.
+    pub fn looks_at(&self, message: &Message) -> Option<Vec<Place>> {
+        match message {
+            Message::RequestUpdate(request) => Some(self.candidates(request)),
+            Message::Synced(synced) => {
+                let place = self.place_of(&synced.kind, &synced.namespace, &synced.name);
+                Some(place.into_iter().collect())
+            }
+            Message::RequestList(_) | Message::RequestResync => None,
+        }
+    }
+
     /// The places that [`Resync::receive`] looks at to answer a request for an update; what else an
     /// inventory has does not matter for that.
     pub fn candidates(&self, request: &RequestUpdate) -> Vec<Place> {

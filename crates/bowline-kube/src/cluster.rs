@@ -124,8 +124,7 @@ impl Cluster {
     ) -> Result<Vec<Object>, Error> {
         let mut out = vec![];
         for namespace in scope.parts() {
-            let door = &self.inner.door;
-            let mut pages = Pages::new(door, kind, namespace.as_deref(), labels);
+            let mut pages = Pages::new(self, kind, namespace.as_deref(), labels);
             while let Some(page) = self.seen(kind, pages.next().await)? {
                 out.extend(page.objects);
             }

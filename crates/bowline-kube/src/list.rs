@@ -1,12 +1,12 @@
 //! Lists, page by page, and objects as lists and watches carry them.
 
-use bowline_resources::{Metadata, Object};
+use bowline_resources::{Claims, Hold, Metadata, Object};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::call::{About, Call, with_query};
 use crate::door::Door;
-use crate::{Error, Kind};
+use crate::{Cluster, Error, Kind};
 
 /// How many objects are asked for at a time.
 const PAGE: usize = 500;
@@ -29,18 +29,29 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    /// The object, without the bookkeeping of field managers.
-    pub(crate) fn into_object(self, kind: &Kind) -> Object {
-        let Self { mut api_version, kind: mut own, mut metadata, spec, status, rest } = self;
+    /// The object; of the bookkeeping of field managers, what is ours.
+    pub(crate) fn into_object(self, kind: &Kind, manager: &str) -> Object {
+        let Self { mut api_version, kind: mut own, metadata, spec, status, rest } = self;
         if api_version.is_empty() {
             api_version = kind.api_version();
         }
         if own.is_empty() {
             own.clone_from(&kind.kind);
         }
-        metadata.rest.remove("managedFields");
-        Object { api_version, kind: own, metadata, spec, status, rest }
+        let object = Object { api_version, kind: own, metadata, spec, status, rest };
+        with_claims(object, kind, manager)
     }
+}
+
+/// An object as it came, with what is ours of the bookkeeping of field managers in place of all of it, which
+/// may be larger than the object.
+pub(crate) fn with_claims(mut object: Object, kind: &Kind, manager: &str) -> Object {
+    let meta = &mut object.metadata;
+    if let Some(managed) = meta.rest.remove("managedFields") {
+        let hold = Hold::of_kind(&kind.group, &kind.kind);
+        meta.claims = Claims::read(&managed, manager, hold).map(Box::new);
+    }
+    object
 }
 
 /// The resourceVersion of an object.
@@ -51,6 +62,7 @@ pub(crate) fn resource_version(object: &Object) -> &str {
 /// A list that is read page by page.
 pub(crate) struct Pages<'a> {
     door: &'a Door,
+    manager: &'a str,
     kind: &'a Kind,
     namespace: Option<&'a str>,
     labels: Option<&'a str>,
@@ -89,12 +101,13 @@ struct ListMetadata {
 
 impl<'a> Pages<'a> {
     pub(crate) fn new(
-        door: &'a Door,
+        cluster: &'a Cluster,
         kind: &'a Kind,
         namespace: Option<&'a str>,
         labels: Option<&'a str>,
     ) -> Self {
-        Self { door, kind, namespace, labels, size: PAGE, next: Next::First }
+        let (door, manager) = (&cluster.inner.door, cluster.inner.manager.as_str());
+        Self { door, manager, kind, namespace, labels, size: PAGE, next: Next::First }
     }
 
     /// The next page; none after the last.
@@ -114,7 +127,7 @@ impl<'a> Pages<'a> {
         let ListMetadata { resource_version, next } = answer.metadata;
         self.next = next.filter(|t| !t.is_empty()).map_or(Next::Done, Next::From);
         let items = answer.items.unwrap_or_default();
-        let objects = items.into_iter().map(|i| i.into_object(self.kind)).collect();
+        let objects = items.into_iter().map(|i| i.into_object(self.kind, self.manager)).collect();
         Ok(Some(Page { objects, resource_version }))
     }
 

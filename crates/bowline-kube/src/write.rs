@@ -5,6 +5,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::call::{About, Call, encoded, with_query};
+use crate::list::with_claims;
 use crate::{Cluster, Error, Kind};
 
 /// How an object is applied.
@@ -173,7 +174,8 @@ impl Cluster {
     }
 
     async fn write(&self, kind: &Kind, call: Call) -> Result<Object, Error> {
-        self.seen(kind, self.read_json(&call).await)
+        let answer: Object = self.seen(kind, self.read_json(&call).await)?;
+        Ok(with_claims(answer, kind, &self.inner.manager))
     }
 }
 

@@ -41,6 +41,9 @@ pub const SECRET_TYPE: &str = "argocd.argoproj.io/secret-type";
 /// The ConfigMap of GPG keys.
 pub const GPG_KEYS: &str = "argocd-gpg-keys-cm";
 
+/// How the finalizers begin by which Argo CD removes what an Application deployed.
+pub const CASCADE: &str = "resources-finalizer.argocd.argoproj.io";
+
 /// How an Application names the cluster that it lives on.
 pub const IN_CLUSTER: &str = "in-cluster";
 /// The address of that cluster, as Argo CD spells it.

@@ -5,6 +5,7 @@
 //! roster ([`RosterEntry::owner_of`]), never a code path.
 
 pub mod argocd;
+mod claims;
 mod desired;
 mod diff;
 mod key;
@@ -19,6 +20,7 @@ mod site;
 mod text;
 mod time;
 
+pub use claims::{Claims, given_up};
 pub use desired::{Deletion, Desired};
 pub use diff::{Absence, DeleteWhy, HoldWhy, Intent, Live, ReplaceWhy, Step, Want, diff};
 pub use key::ObjectKey;

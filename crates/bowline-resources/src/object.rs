@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::ObjectKey;
+use crate::{Claims, ObjectKey};
 
 /// Why something is not an object, by field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,6 +74,9 @@ pub struct Metadata {
     /// Who must be done with it before it may go.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub finalizers: Vec<String>,
+    /// What of it was said by us before, as far as a cluster tells: never sent, never stored.
+    #[serde(skip)]
+    pub claims: Option<Box<Claims>>,
     /// Every other field.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
@@ -150,6 +153,7 @@ impl Object {
         let meta = &mut out.metadata;
         (meta.uid, meta.generation) = (None, None);
         (meta.creation_timestamp, meta.deletion_timestamp) = (None, None);
+        meta.claims = None;
         for server_made in ["resourceVersion", "managedFields", "selfLink"] {
             meta.rest.remove(server_made);
         }

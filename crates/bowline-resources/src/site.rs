@@ -7,6 +7,7 @@ use bowline_types::NodeId;
 use serde_json::{Map, Value};
 
 use crate::argocd::{self, app};
+use crate::claims::is_outgrown;
 use crate::{Desired, Object, ObjectKey};
 
 /// One cluster, as its agent sees it.
@@ -31,8 +32,13 @@ impl Hold {
     /// How objects of this kind are held. Where the server fills in defaults, what was not said
     /// cannot be told from what was added.
     pub fn of(key: &ObjectKey) -> Self {
-        let plain = key.group.is_empty() && matches!(key.kind.as_str(), "Secret" | "ConfigMap");
-        if plain || key.group == argocd::GROUP { Self::Whole } else { Self::Said }
+        Self::of_kind(&key.group, &key.kind)
+    }
+
+    /// The same, by group and kind.
+    pub fn of_kind(group: &str, kind: &str) -> Self {
+        let plain = group.is_empty() && matches!(kind, "Secret" | "ConfigMap");
+        if plain || group == argocd::GROUP { Self::Whole } else { Self::Said }
     }
 }
 
@@ -73,7 +79,8 @@ impl Site {
     }
 }
 
-/// Whether what is there is what the manifest says, as far as it is held.
+/// Whether what is there is what the manifest says, as far as it is held, and nothing is left of what
+/// manifests before it said.
 pub fn is_settled(manifest: &Object, live: &Object, hold: Hold) -> bool {
     let (want, have) = (&manifest.metadata, &live.metadata);
     let said = |want: &std::collections::BTreeMap<String, String>,
@@ -89,6 +96,7 @@ pub fn is_settled(manifest: &Object, live: &Object, hold: Hold) -> bool {
     said(&want.labels, &have.labels)
         && said(&want.annotations, &have.annotations)
         && want.finalizers.iter().all(|f| have.finalizers.contains(f))
+        && !is_outgrown(manifest, live)
         && match hold {
             Hold::Whole => same(&body(manifest), &body(live)),
             Hold::Said => within(&body(manifest), &body(live)),

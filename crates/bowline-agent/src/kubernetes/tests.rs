@@ -112,7 +112,7 @@ async fn what_could_not_be_deleted_is_not_written_over() {
     stage.copied("u1", &desired("s1"));
     let (key, desired) = (stage.key(), Arc::new(desired("s2")));
     let put = Task::Put { key: key.clone(), desired, rev: 2, from: Owner::Hub };
-    let done = stage.kube.run(&[Task::Delete(key), put]).await;
+    let done = stage.kube.run(&[Task::Delete { key, ordered: None }, put]).await;
     assert!(done[0].is_err(), "nobody is at the address");
     assert_eq!(done[1], Err("waits: the former object could not be deleted yet".into()));
 }
@@ -156,7 +156,7 @@ async fn what_the_control_plane_deleted_begins_anew_without_its_last_operation()
     let stage = stage(Recreation::Resync).await;
     let copy = stage.copied("u1", &desired("s1"));
     // The watch tells its end before the answer comes, or a finalizer held it until now.
-    let _unreachable = stage.kube.run(&[Task::Delete(stage.key())]).await;
+    let _unreachable = stage.kube.run(&[Task::Delete { key: stage.key(), ordered: None }]).await;
     stage.kube.vanish(&copy.key(), "u1");
     assert!(stage.kube.known.lock().lost.is_empty(), "nobody else deleted it");
 }
@@ -171,7 +171,7 @@ async fn of_what_is_gone_nothing_is_kept_but_what_may_be_asked_for_again() {
         "one for each preview application, for ever"
     );
     let copy = stage.copied("u2", &desired("s1"));
-    let _unreachable = stage.kube.run(&[Task::Delete(stage.key())]).await;
+    let _unreachable = stage.kube.run(&[Task::Delete { key: stage.key(), ordered: None }]).await;
     stage.kube.known.lock().mark_going(&stage.key(), &copy);
     stage.copied("u3", &desired("s2"));
     stage.kube.vanish(&copy.key(), "u2");

@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bowline_kube::{Apply, Delete, Deleted, Error, Part, Patch, Propagation};
-use bowline_resources::{Desired, Hold, Object, ObjectKey, Owner, argocd, extras, is_settled};
+use bowline_kube::{Apply, Error, Kind, Part, Patch};
+use bowline_resources::{
+    Desired, Hold, Object, ObjectKey, Owner, argocd, extras, given_up, is_settled,
+};
 use bowline_types::Rev;
 use futures_util::StreamExt;
+use serde_json::Value;
 
 use super::there::{is_application, is_going, is_somebody_elses, source_uid};
 use super::{Adoption, Applied, Kubernetes, Recreation, Trouble};
@@ -23,7 +26,7 @@ pub(super) const WAITS: (Duration, Duration) =
 const REFUSED: Duration = Duration::from_secs(30);
 
 /// Why a task was not done.
-enum Failure {
+pub(super) enum Failure {
     /// The cluster says so.
     Cluster(Error),
     /// We do.
@@ -40,7 +43,7 @@ impl Kubernetes {
     /// Performs tasks: deletions before the rest, and each kind of step several at a time.
     pub(super) async fn run(&self, tasks: &[Task]) -> Vec<Result<(), String>> {
         let mut done: Vec<Result<(), String>> = tasks.iter().map(|_| Ok(())).collect();
-        let deletes = |task: &Task| matches!(task, Task::Delete(_));
+        let deletes = |task: &Task| matches!(task, Task::Delete { .. });
         // What could not be deleted is not written over: it would pass for its successor.
         let mut left = BTreeSet::new();
         for now in [true, false] {
@@ -65,7 +68,7 @@ impl Kubernetes {
 
     async fn one(&self, task: &Task) -> Result<(), String> {
         let result = match task {
-            Task::Delete(key) => self.delete(key).await,
+            Task::Delete { key, ordered } => self.delete(key, ordered.as_deref()).await,
             Task::Put { key, desired, rev, from } => self.put(key, desired, *rev, *from).await,
         };
         let key = task.key();
@@ -157,6 +160,17 @@ impl Kubernetes {
         }
         self.hold_back(key, rev)?;
         let kind = self.kind(key).await?;
+        let mut there = there;
+        if let Some(before) = &there
+            && let Some(patch) = given_up(&manifest, before)
+        {
+            let now = self.change(&kind, before, patch).await?;
+            self.note(key, now.clone());
+            if is_settled(&manifest, &now, hold) {
+                return Ok(());
+            }
+            there = Some(Arc::new(now));
+        }
         let how = Apply { force: true, ..Apply::default() };
         let applied = self.cluster.apply_over(&kind, &manifest, how, there.as_deref()).await;
         let mut now = match (applied, &manifest.metadata.namespace) {
@@ -184,6 +198,23 @@ impl Kubernetes {
         }
         self.note(key, now);
         Ok(())
+    }
+
+    /// Changes an object; one whose list of finalizers is written only as it was looked at, since somebody
+    /// else may have one in it by now.
+    pub(super) async fn change(
+        &self,
+        kind: &Kind,
+        there: &Object,
+        mut patch: Value,
+    ) -> Result<Object, Error> {
+        let meta = &there.metadata;
+        if patch["metadata"]["finalizers"].is_array() {
+            let version = meta.rest.get("resourceVersion").cloned().unwrap_or_default();
+            patch["metadata"]["resourceVersion"] = version;
+        }
+        let (namespace, patch) = (meta.namespace.as_deref(), Patch::Merge(patch));
+        self.cluster.patch(kind, namespace, &meta.name, &patch, Part::Whole).await
     }
 
     /// What was brought to this very record before is put back at a pace: somebody else may do the same.
@@ -264,43 +295,5 @@ impl Kubernetes {
             Some("never") => Adoption::Never,
             _ => self.options.adoption,
         }
-    }
-
-    async fn delete(&self, key: &ObjectKey) -> Result<(), Failure> {
-        let there = {
-            let mut known = self.known.lock();
-            known.lost.remove(key);
-            known.there.get(key).cloned()
-        };
-        let Some(there) = there else {
-            self.known.lock().applied.remove(key);
-            self.sink.gone(key);
-            return Ok(());
-        };
-        let (owner, wanted) = self.sink.wanted(key);
-        if owner == Owner::Hub && self.is_written_over(&there, wanted.as_deref()) {
-            self.tell(key);
-            return Ok(());
-        }
-        if owner == Owner::Agent || source_uid(&there).is_none() {
-            return Err(Failure::Ours(
-                "left alone: it was not made here, so it is not deleted".into(),
-            ));
-        }
-        self.known.lock().ending.extend(there.metadata.uid.clone());
-        let kind = self.kind(key).await?;
-        // Whoever finalizes it must find what it owns still there.
-        let propagation = match there.metadata.finalizers.is_empty() {
-            true => Propagation::Background,
-            false => Propagation::Foreground,
-        };
-        let how = Delete { uid: there.metadata.uid.clone(), resource_version: None, propagation };
-        let (namespace, name) = (there.metadata.namespace.as_deref(), &there.metadata.name);
-        match self.cluster.delete(&kind, namespace, name, how).await? {
-            Deleted::Gone | Deleted::Missing => self.known.lock().forget(key, &there),
-            Deleted::Going => self.known.lock().mark_going(key, &there),
-        }
-        self.tell(key);
-        Ok(())
     }
 }

@@ -59,7 +59,9 @@ fn a_removed_object_goes_and_one_that_cannot_be_told_stays() {
         have(&mut state, Owner::Hub, name, "one", 1);
     }
     let plan = planned(&state, &[("removed", Standing::Removed), ("unsure", Standing::Unsure)]);
-    assert!(matches!(&plan.tasks[..], [Task::Delete(k)] if *k == key("removed")));
+    assert!(
+        matches!(&plan.tasks[..], [Task::Delete { key: k, ordered: None }] if *k == key("removed"))
+    );
     assert!(plan.holds.is_empty());
 }
 
@@ -77,7 +79,7 @@ fn too_many_absent_objects_are_held_and_one_among_many_goes() {
         want(&mut state, Owner::Hub, &format!("o{n}"), "one", 1);
     }
     let plan = planned(&state, &[("o0", Standing::Absent)]);
-    assert!(matches!(&plan.tasks[..], [Task::Delete(k)] if *k == key("o0")));
+    assert!(matches!(&plan.tasks[..], [Task::Delete { key: k, ordered: None }] if *k == key("o0")));
     assert_eq!(plan.absent.len(), 1);
 }
 

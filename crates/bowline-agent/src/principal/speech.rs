@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use bowline_argocd::checksum::{Sum, spec_checksum};
 use bowline_argocd::payload::{encode, gravestone};
 use bowline_argocd::{
-    Draft, Held, Ids, Inventory, Need, News, Place, Render, Resource, Subject, Trace, resource_id,
-    uuid, word,
+    Draft, Held, Ids, Inventory, Message, Need, News, Place, Render, Resource, Resync, Subject,
+    Trace, resource_id, uuid, word,
 };
 use bowline_resources::argocd::{SOURCE_UID, app, project, typed};
 use bowline_resources::{Desired, Mode, Object, ObjectKey, Observed, Owner};
@@ -64,6 +64,14 @@ impl Speech<'_> {
             keys.extend(left.filter(|key| !self.state.lacking.contains(*key)).cloned());
         }
         let places: Vec<_> = keys.iter().filter_map(|key| self.place(key)).collect();
+        places.into_iter().filter_map(|place| self.held(&place).map(|h| (place, h))).collect()
+    }
+
+    /// As much of that as it takes to answer a message.
+    pub(super) fn inventory_for(&mut self, resync: &Resync, message: &Message) -> Inventory {
+        let Some(places) = resync.looks_at(message) else { return self.inventory() };
+        let known = |place: &Place| self.place(&self.key(place)).as_ref() == Some(place);
+        let places: Vec<_> = places.into_iter().filter(known).collect();
         places.into_iter().filter_map(|place| self.held(&place).map(|h| (place, h))).collect()
     }
 
@@ -176,7 +184,8 @@ fn held_as(uid: &str, [checksum, copy]: Both) -> Held {
 mod tests {
     use std::sync::Arc;
 
-    use bowline_argocd::payload::RequestUpdate;
+    use bowline_argocd::End;
+    use bowline_argocd::payload::{RequestUpdate, SyncedResource};
     use bowline_types::{NodeId, Wall};
     use serde_json::json;
 
@@ -236,5 +245,35 @@ mod tests {
         assert!(is_as(&app, "Application", copy("a1-shop")));
         assert!(is_as(&app, "Application", copy("shop")), "as it is spelled here");
         assert!(!is_as(&app, "Application", copy("other")));
+    }
+
+    #[test]
+    fn a_message_of_a_round_is_answered_from_what_it_is_about() {
+        let mapping = PrincipalMapping::Namespace;
+        let naming = Naming::new(NodeId::new("a1").unwrap(), "home", mapping, "theirs");
+        let mut state = State::default();
+        for name in ["a", "b", "c"] {
+            let app = json!({
+                "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+                "metadata": {"name": name, "namespace": "a1"}, "spec": {"project": "default"},
+            });
+            let desired = Desired::new(&Object::from_value(app).unwrap(), name, Wall(0));
+            let key = desired.object.key();
+            state.hub.insert(key, Wanted { desired: Arc::new(desired), rev: 1 });
+        }
+        let resync = Resync::new(End::Agent, Mode::Managed, "a1", naming.home(), naming.apps());
+        let synced = |name: &str| {
+            let (name, namespace) = (name.to_owned(), "home".to_owned());
+            let (uid, kind) = (name.clone(), Resource::Application.name().to_owned());
+            Message::Synced(SyncedResource { name, namespace, uid, kind })
+        };
+        let mut sums = Sums::new();
+        let mut speech =
+            Speech { naming: &naming, mode: Mode::Managed, state: &state, sums: &mut sums };
+        let count = |inventory: Inventory| inventory.places().count();
+        assert_eq!(count(speech.inventory_for(&resync, &synced("a"))), 1);
+        assert_eq!(count(speech.inventory_for(&resync, &synced("other"))), 0);
+        assert_eq!(speech.sums.len(), 1, "nothing was worked out for the others");
+        assert_eq!(count(speech.inventory_for(&resync, &Message::RequestResync)), 3);
     }
 }

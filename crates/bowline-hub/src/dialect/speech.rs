@@ -161,10 +161,9 @@ impl Speech<'_> {
 
     /// As much as it takes to answer a message.
     pub(super) fn inventory_for(&self, resync: &Resync, message: &Message) -> Inventory {
-        match message {
-            Message::RequestUpdate(request) => self.held(resync.candidates(request)),
-            Message::Synced(_) => Inventory::default(),
-            Message::RequestList(_) | Message::RequestResync => self.inventory(),
+        match resync.looks_at(message) {
+            Some(places) => self.held(places),
+            None => self.inventory(),
         }
     }
 

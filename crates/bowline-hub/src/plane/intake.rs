@@ -161,7 +161,8 @@ impl Plane {
                 // It is there, and says why it is not taken: the agent keeps what it has.
                 Ok(Found::Nothing) if self.unplaceable(agent, key).is_some() => {}
                 Ok(Found::Nothing) if told.is_some() => {
-                    absent.push((key, (guard, Item::remove(record))));
+                    let left = self.left(state, agent, key, had, now);
+                    absent.extend(left.map(|item| (key, (guard, item))));
                 }
                 Ok(Found::Nothing | Found::Taken) => {}
                 Err(error) => {

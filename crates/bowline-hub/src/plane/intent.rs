@@ -8,11 +8,12 @@ use bowline_resources::argocd::{
     REFRESH, SECRET_TYPE, SOURCE_UID,
 };
 use bowline_resources::{Deletion, Desired, Object, ObjectKey};
-use bowline_types::{NodeId, Wall};
+use bowline_types::{Item, NodeId, Wall};
 
 use super::Plane;
 use super::clusters::says;
 use super::turned::is_mirror;
+use crate::state::State;
 
 /// The agent that an Application names as its destination.
 pub(super) fn destination(app: &Object) -> Option<&str> {
@@ -102,6 +103,13 @@ impl Plane {
             None => Some(Desired::new(&object, uid, now)),
         };
         let deleting = source.metadata.deletion_timestamp.is_some();
+        if !deleting && same.is_some_and(|had| had.deleting) {
+            // It was to leave this agent, and has come back.
+            let mut back = next.or_else(|| same.cloned())?;
+            back.deleting = false;
+            back.object.metadata.deletion_timestamp = None;
+            next = Some(back);
+        }
         if deleting && same.is_none_or(|had| !had.deleting) {
             let base = next.or_else(|| same.cloned())?;
             next = match base.delete(now) {
@@ -110,6 +118,41 @@ impl Plane {
             };
         }
         next
+    }
+
+    /// What to write of an object that the cluster wants at this agent no more; none: nothing. One that has
+    /// moved to another agent leaves as if it were deleted, with what it deployed, if it has a finalizer
+    /// that says so. Anything else is gone at once, and what was made from it stays.
+    pub(super) fn left(
+        &self,
+        state: &State,
+        agent: &NodeId,
+        key: &ObjectKey,
+        had: Option<&Desired>,
+        now: Wall,
+    ) -> Option<Item> {
+        let (record, gone) = (key.record_key(), || Some(Item::remove(key.record_key())));
+        let Some(had) = had.filter(|had| self.has_moved(agent, key, had)) else { return gone() };
+        match had.delete(now) {
+            Deletion::Now => gone(),
+            Deletion::Mark(marked) => Some(Item::put(record, marked.encode())),
+            Deletion::Already => {
+                let told = state.views.fleet.seen(agent, &record);
+                let word = told.as_ref().and_then(|told| told.says());
+                word.filter(|word| had.is_gone_by(word)).and_then(|_| gone())
+            }
+        }
+    }
+
+    /// Whether it is at another agent that an Application is wanted now.
+    fn has_moved(&self, agent: &NodeId, key: &ObjectKey, had: &Desired) -> bool {
+        let there = self.there(&self.source_key(agent, key));
+        self.options.mapping == Mapping::Destination
+            && key.kind == "Application"
+            && there.is_some_and(|there| {
+                there.metadata.uid.as_ref() == Some(&had.uid)
+                    && destination(&there).is_some_and(|to| to != agent.as_str())
+            })
     }
 
     /// The object as the agent is to have it.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bowline_kube::{Apply, Delete, Error, Part, Patch, Propagation};
 use bowline_resources::argocd::{LAST_UPDATED, SOURCE_UID, app, project};
 use bowline_resources::{
-    Desired, Hold, Object, ObjectKey, Owner, desired_shelf, extras, is_settled, rfc3339,
+    Desired, Hold, Object, ObjectKey, Owner, desired_shelf, extras, given_up, is_settled, rfc3339,
 };
 use bowline_types::NodeId;
 use serde_json::json;
@@ -107,6 +107,11 @@ impl Plane {
     }
 
     async fn bring(&self, agent: &NodeId, manifest: &Object) -> Result<(), Error> {
+        if let Some(there) = self.there(&manifest.key())
+            && let Some(patch) = given_up(manifest, &there)
+        {
+            self.patch(&there, &Patch::Merge(patch), Part::Whole).await?;
+        }
         self.brake.lock().pass(&manifest.key(), Instant::now())?;
         let kind = self.kind(&manifest.key()).await?;
         let how = Apply { force: true, ..Apply::default() };

@@ -4,10 +4,10 @@
 use bowline_resources::argocd::GROUP;
 use bowline_resources::argocd::IGNORE_SYNC;
 use bowline_resources::argocd::project::Mapping;
-use bowline_resources::{Object, ObjectKey};
+use bowline_resources::{Object, ObjectKey, Owner};
 use bowline_types::NodeId;
 
-use super::{Dirty, Plane, intent};
+use super::{Dirty, Pair, Plane, intent};
 use crate::issuers::some;
 use crate::state::State;
 
@@ -61,6 +61,37 @@ impl Plane {
     /// The Applications of no agent, as namespace and name.
     pub(crate) fn strays(&self) -> Vec<String> {
         self.known.lock().strays.iter().map(short).collect()
+    }
+}
+
+impl Plane {
+    /// Applications whose deletion began before this time (RFC 3339) and that no agent has to do with any
+    /// more, as namespace and name: nobody there can say that a copy is gone, so their finalizers stay. Who
+    /// has them left out may have done so for another controller, which takes them off: they are only told.
+    pub(crate) fn left_out(&self, state: &State, before: &str) -> Vec<String> {
+        let going: Vec<_> = {
+            let known = self.known.lock();
+            let going = known.there.values().filter(|app| {
+                let meta = &app.metadata;
+                app.kind == "Application"
+                    && meta.deletion_timestamp.as_deref().is_some_and(|since| since < before)
+                    && !meta.finalizers.is_empty()
+            });
+            going.map(|app| app.key()).collect()
+        };
+        going.iter().filter(|key| self.is_left_out(state, key)).map(short).collect()
+    }
+
+    fn is_left_out(&self, state: &State, key: &ObjectKey) -> bool {
+        let pairs = self.pairs_of(state, key);
+        let has_nothing = |(agent, key): &Pair| {
+            let entry = state.views.roster.entry(agent);
+            let hubs = entry.is_some_and(|entry| {
+                entry.owner_of(key.namespace.as_deref(), &key.kind) == Owner::Hub
+            });
+            hubs && self.source(agent, key).is_none() && self.unplaceable(agent, key).is_none()
+        };
+        !pairs.is_empty() && pairs.iter().all(has_nothing)
     }
 }
 

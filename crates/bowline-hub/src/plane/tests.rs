@@ -382,6 +382,34 @@ async fn a_deletion_that_does_not_end_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_that_no_agent_ends_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = by_destination(folder.path()).await;
+    let (state, plane) = (hub.state(), hub.state().plane.clone().unwrap());
+    let mut app = wanted("web").0;
+    app.metadata.finalizers = vec!["a.b/c".into()];
+    app.metadata.deletion_timestamp = Some("2026-01-01T00:00:00Z".into());
+    let ignore = bowline_resources::argocd::IGNORE_SYNC.to_owned();
+    let told = |app: &Object, version: &str| {
+        let mut app = app.clone();
+        app.metadata.rest.insert("resourceVersion".into(), version.into());
+        plane.note(app);
+        plane.left_out(state, "2026-01-02T00:00:00Z")
+    };
+    assert_eq!(told(&app, "2"), [""; 0], "its agent ends it");
+    app.metadata.labels.insert(ignore, "true".into());
+    assert_eq!(told(&app, "3"), ["argocd/web"]);
+    assert_eq!(plane.left_out(state, "2025-01-01T00:00:00Z"), [""; 0], "it has just begun");
+    let line =
+        "Warning: 1 Applications are being deleted and left out, so no agent ends them: argocd/web";
+    let found = doctor(&hub, "control plane").await;
+    assert!(found.contains(&line.to_owned()), "{found:?}");
+    app.metadata.finalizers.clear();
+    assert_eq!(told(&app, "4"), [""; 0]);
+    hub.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_too_large_is_told_until_it_is_gone_or_its_agent_is() {
     let folder = tempfile::tempdir().unwrap();
     let hub = by_destination(folder.path()).await;

@@ -133,8 +133,7 @@ impl Follower {
         let cluster = self.cluster.clone();
         let (kind, namespace) = (self.kind.clone(), self.namespace.clone());
         let labels = self.labels.clone();
-        let door = &cluster.inner.door;
-        let mut pages = Pages::new(door, &kind, namespace.as_deref(), labels.as_deref());
+        let mut pages = Pages::new(&cluster, &kind, namespace.as_deref(), labels.as_deref());
         self.known.begin_list();
         let mut version = String::new();
         loop {
@@ -266,7 +265,8 @@ impl Follower {
     }
 
     fn object(&self, raw: &RawValue) -> Result<Object, serde_json::Error> {
-        serde_json::from_str::<Item>(raw.get()).map(|item| item.into_object(&self.kind))
+        let item = serde_json::from_str::<Item>(raw.get())?;
+        Ok(item.into_object(&self.kind, &self.cluster.inner.manager))
     }
 
     /// Tells an object, and before it, in the words of `instead`, the end of another of its name.

@@ -23,7 +23,7 @@ pub enum Reach {
     Kubeconfig,
 }
 
-/// What becomes of objects that are there already.
+/// What becomes of Applications that are there already; other objects are always taken over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Adopt {
@@ -78,7 +78,7 @@ pub struct Kubernetes {
     pub selector: Option<String>,
     /// Kinds beside Argo CD's, `group/Kind`; the core group is `core`.
     pub kinds: Vec<String>,
-    /// What becomes of objects that are there already.
+    /// What becomes of Applications that are there already; other objects are always taken over.
     pub adoption: Adopt,
     /// What becomes of objects that were made from another source of the same name.
     pub mismatch: OnMismatch,

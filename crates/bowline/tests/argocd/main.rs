@@ -15,6 +15,7 @@ mod cluster;
 mod control;
 mod destinations;
 mod faults;
+mod given_up;
 mod go;
 mod go_agent;
 mod go_agents;

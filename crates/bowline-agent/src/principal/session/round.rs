@@ -135,15 +135,17 @@ impl Session {
                 *self.named_in.entry(place).or_default() += 1;
             }
         }
-        let inventory = self.inventory();
-        let known = inventory.places().count();
+        let inventory = {
+            let state = self.desk.world.state();
+            speech(&self.desk, &state, &mut self.sums).inventory_for(&self.resync, message)
+        };
         match self.resync.receive(&inventory, message) {
             Ok(owed) => {
                 for (subject, need) in owed {
                     let (subject, need) = self.worded(&inventory, subject, need);
                     self.later.push_back((subject, need));
                 }
-                debug!(known, waiting = self.later.len(), "a step of a round");
+                debug!(waiting = self.later.len(), "a step of a round");
                 Outcome::Done
             }
             Err(error) => {

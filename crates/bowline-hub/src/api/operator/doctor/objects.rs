@@ -25,6 +25,7 @@ pub(super) fn found(state: &State) -> Vec<Finding> {
     found.extend(complaints(state));
     let troubled = !found.is_empty();
     found.extend(strays(state));
+    found.extend(left_out(state));
     found.extend(deletions(state));
     found.extend(health(state, troubled));
     found
@@ -117,6 +118,31 @@ fn strays(state: &State) -> Option<Finding> {
     })
 }
 
+/// Applications that wait for an agent which has nothing to do with them any more.
+fn left_out(state: &State) -> Option<Finding> {
+    let left = state.plane.as_ref()?.left_out(state, &pending());
+    let hint = "let their agents have them again (the label argocd-agent.argoproj-labs.io/ignore-sync,                 control-plane.selector, control-plane.namespaces), who then end them; or take the finalizers off: \
+                `kubectl patch application NAME -n NAMESPACE --type merge -p \
+                '{\"metadata\":{\"finalizers\":null}}'`";
+    (!left.is_empty()).then(|| Finding {
+        hint: Some(hint.into()),
+        ..finding(
+            Level::Warning,
+            "control plane",
+            format!(
+                "{} Applications are being deleted and left out, so no agent ends them: {}",
+                left.len(),
+                some(&left)
+            ),
+        )
+    })
+}
+
+/// Deletions that were asked for before this time are called pending.
+fn pending() -> String {
+    rfc3339(Wall(clock::now().0.saturating_sub(PENDING)))
+}
+
 /// What agents cannot do that is wanted of them, each reason once.
 fn complaints(state: &State) -> Vec<Finding> {
     let mut found: Reasons = BTreeMap::new();
@@ -145,8 +171,7 @@ fn complaints(state: &State) -> Vec<Finding> {
 
 /// What was asked to go a while ago, and is not gone.
 fn deletions(state: &State) -> Option<Finding> {
-    let now = clock::now();
-    let before = rfc3339(Wall(now.0.saturating_sub(PENDING)));
+    let before = pending();
     let mut pending = vec![];
     for listed in state.views.roster.after(None) {
         for object in state.views.fleet.list(&listed.entry, "", usize::MAX) {

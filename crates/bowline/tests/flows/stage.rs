@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// How long anything may take on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A running role. Killed when dropped.
 pub(crate) struct Role {
@@ -123,6 +123,11 @@ impl Stage {
     /// Where agents connect.
     pub(crate) fn hub_port(&self) -> u16 {
         self.hub_port
+    }
+
+    /// Where its API is.
+    pub(crate) fn api_port(&self) -> u16 {
+        self.api_port
     }
 
     /// A file or folder of the stage.
@@ -399,6 +404,11 @@ impl Agent {
     /// Ends it in good order.
     pub(crate) fn drain(&mut self) {
         self.role.take().unwrap().drain();
+    }
+
+    /// Where its own API is.
+    pub(crate) fn api_port(&self) -> u16 {
+        self.api_port
     }
 
     /// The flag that says where the agent's own API is.

@@ -20,7 +20,9 @@ pub use agents::{
 };
 pub use events::{Event, EventQuery, Verb, What};
 pub use kv::{Encoding, KvEntry, KvQuery};
-pub use objects::{Deleted, ObjectQuery, ObjectView, OperationAsked, OperationCreate, Report};
+pub use objects::{
+    Deleted, ObjectQuery, ObjectView, OperationAsked, OperationCreate, Report, WriteQuery,
+};
 pub use operator::{
     Approval, Approved, AuditEntry, AuditQuery, CaView, HandedOver, Handover, Outcome, PkiRotate,
     PkiStep, PkiView, Role, ServerCertificate, ShelfState, ShelfView, TokenCreate, TokenCreated,

@@ -1,11 +1,12 @@
 //! The API, by the typed client.
 
 use bowline_client::Expect;
-use bowline_client::api::{AgentCreate, KvQuery, ObjectQuery, OperationCreate, Page};
+use bowline_client::api::{AgentCreate, AuditQuery, KvQuery, ObjectQuery, OperationCreate, Page};
 use bowline_resources::{Mode, Operation};
 use bytes::Bytes;
 use serde_json::json;
 
+use crate::raw;
 use crate::stage::{Stage, client, code, config_map};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -131,4 +132,36 @@ async fn who_shows_no_token_or_a_wrong_one_learns_nothing() {
     assert_eq!(code(wrong.agents(None, &Page::default()).await), "BL-0102");
     let nonsense = client(&stage.hub, "nonsense");
     assert_eq!(code(nonsense.kv_get("a").await), "BL-0102");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_checks_everything_and_writes_nothing() {
+    let stage = Stage::new().await;
+    stage.create_agent("alpha", Mode::Managed).await;
+    stage.create_agent("beta", Mode::Autonomous).await;
+    let (one, two) = (config_map("a", "web", "1"), config_map("a", "web", "2"));
+    assert_eq!(code(stage.admin.would_put_object("alhpa", &one).await), "BL-0121");
+    assert_eq!(code(stage.admin.would_put_object("beta", &one).await), "BL-0134");
+    let large = config_map("a", "web", &"x".repeat(1 << 20));
+    assert_eq!(code(stage.admin.would_put_object("alpha", &large).await), "BL-0136");
+    let would = stage.admin.would_put_object("alpha", &one).await.unwrap();
+    assert!(would.created && would.value.rev == 0, "{would:?}");
+    assert_eq!(code(stage.admin.object("alpha", &one.key()).await), "BL-0122");
+
+    let made = stage.admin.create_object("alpha", &one).await.unwrap();
+    let would = stage.admin.would_put_object("alpha", &two).await.unwrap();
+    assert!(!would.created && would.value.rev == made.rev, "{would:?}");
+    assert_eq!(would.value.object.rest["data"], json!({"k": "2"}));
+    let path = "/agents/alpha/objects/core/ConfigMap/web/a?dryRun=true";
+    let (status, gone) = raw::call(&stage.hub, &stage.token, "DELETE", path, b"").await;
+    assert_eq!(status, 200, "{gone}");
+    let patch = br#"{"data": {"k": "3"}}"#;
+    let (status, shown) = raw::call(&stage.hub, &stage.token, "PATCH", path, patch).await;
+    assert!(status == 200 && shown.contains(r#""k":"3""#), "{shown}");
+    let (status, _) = raw::call(&stage.hub, &stage.token, "PATCH", path, b"[]").await;
+    assert_eq!(status, 422);
+    assert_eq!(stage.admin.object("alpha", &one.key()).await.unwrap(), made);
+    let audit = stage.admin.audit(&AuditQuery::default()).await.unwrap().items;
+    let objects = audit.iter().filter(|e| e.verb.starts_with("object."));
+    assert_eq!(objects.map(|e| e.verb.as_str()).collect::<Vec<_>>(), ["object.create"]);
 }

@@ -66,6 +66,19 @@ fn an_agent_may_be_narrowed_to_some_keys() {
 }
 
 #[test]
+fn a_dry_run_fails_where_the_write_would() {
+    let stage = Stage::new("auto");
+    stage.ok(&["agents", "create", "a1", "--mode", "autonomous"]);
+    let file = stage.write("web", "v1");
+    for (agent, told) in [("a2", "BL-0121"), ("a1", "BL-0134")] {
+        let out = stage.run(&["apply", "--dry-run", "--agent", agent, "-f", &file]);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(!out.status.success() && said.contains(told), "{said}");
+        assert!(out.stdout.is_empty());
+    }
+}
+
+#[test]
 fn a_mass_absence_is_held_until_a_person_approves_it() {
     let mut stage = Stage::new("auto");
     let m1 = stage.join("m1", "managed");

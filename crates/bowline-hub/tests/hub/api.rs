@@ -165,3 +165,19 @@ async fn a_dry_run_checks_everything_and_writes_nothing() {
     let objects = audit.iter().filter(|e| e.verb.starts_with("object."));
     assert_eq!(objects.map(|e| e.verb.as_str()).collect::<Vec<_>>(), ["object.create"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_removed_whoever_writes_it_meanwhile() {
+    let stage = Stage::new().await;
+    for _ in 0..50 {
+        stage.admin.kv_put("k", Bytes::from("1"), None).await.unwrap();
+        let (put, gone) = tokio::join!(
+            stage.admin.kv_put("k", Bytes::from("2"), None),
+            stage.admin.kv_delete("k", None)
+        );
+        put.unwrap();
+        gone.expect("nothing was to be compared");
+    }
+    let _maybe = stage.admin.kv_delete("k", None).await;
+    assert_eq!(code(stage.admin.kv_delete("k", None).await), "BL-0123");
+}

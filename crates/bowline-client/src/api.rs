@@ -15,8 +15,8 @@ mod status;
 mod time;
 
 pub use agents::{
-    AgentCreate, AgentView, CertificateView, Counts, JoinTokenCreate, JoinTokenCreated,
-    JoinTokenView, Lag, ModeChange, PingReport, PingRequest, Revoke,
+    AgentCreate, AgentSettings, AgentView, CertificateView, Counts, JoinTokenCreate,
+    JoinTokenCreated, JoinTokenView, Lag, ModeChange, PingReport, PingRequest, Revoke,
 };
 pub use events::{Event, EventQuery, Verb, What};
 pub use kv::{Encoding, KvEntry, KvQuery};

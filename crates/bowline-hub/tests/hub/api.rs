@@ -1,7 +1,10 @@
 //! The API, by the typed client.
 
 use bowline_client::Expect;
-use bowline_client::api::{AgentCreate, AuditQuery, KvQuery, ObjectQuery, OperationCreate, Page};
+use bowline_client::api::{
+    AgentCreate, AuditEntry, AuditQuery, KvQuery, ObjectQuery, OperationCreate, Outcome, Page,
+    Role, TokenCreate,
+};
 use bowline_resources::{Mode, Operation};
 use bytes::Bytes;
 use serde_json::json;
@@ -180,4 +183,44 @@ async fn a_key_is_removed_whoever_writes_it_meanwhile() {
     }
     let _maybe = stage.admin.kv_delete("k", None).await;
     assert_eq!(code(stage.admin.kv_delete("k", None).await), "BL-0123");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_set_of_an_agent_is_changed_and_entered_in_the_audit() {
+    let stage = Stage::new().await;
+    stage.create_agent("alpha", Mode::Managed).await;
+    let patch = json!({"labels": {"env": null, "tier": "edge"}, "kvPrefixes": ["site/a/"]});
+    let set = stage.admin.patch_agent("alpha", &patch).await.unwrap();
+    assert_eq!(set.labels, [("tier".to_owned(), "edge".to_owned())].into());
+    assert_eq!(set.kv_prefixes, ["site/a/"]);
+    let again = stage.admin.patch_agent("alpha", &patch).await.unwrap();
+    assert_eq!(again.rev, set.rev, "nothing changed, nothing written");
+    let rules = json!({"rules": [{"kind": "Secret", "owner": "agent"}]});
+    let ruled = stage.admin.patch_agent("alpha", &rules).await.unwrap();
+    assert_eq!((ruled.rules.len(), ruled.kv_prefixes), (1, set.kv_prefixes));
+    stage.admin.create_object("alpha", &config_map("a", "web", "1")).await.unwrap();
+    for wrong in [
+        json!({"mode": "autonomous"}),
+        json!({"kvPrefixes": ["/site"]}),
+        json!({"labels": "edge"}),
+        json!({"rules": [{"kind": "ConfigMap", "owner": "agent"}]}),
+    ] {
+        assert_eq!(code(stage.admin.patch_agent("alpha", &wrong).await), "BL-0116", "{wrong}");
+    }
+    assert_eq!(code(stage.admin.patch_agent("alhpa", &patch).await), "BL-0121");
+    let new = TokenCreate {
+        name: "ops".into(),
+        role: Role::Admin,
+        agents: vec!["alpha".into()],
+        namespaces: vec![],
+        ttl_seconds: None,
+    };
+    let limited = client(&stage.hub, &stage.admin.create_token(&new).await.unwrap().token);
+    assert_eq!(code(limited.patch_agent("alpha", &json!({"kvPrefixes": null})).await), "BL-0104");
+    let query = AuditQuery { verb: Some("agent.set".into()), ..AuditQuery::default() };
+    let done = |e: &AuditEntry| e.outcome == Outcome::Done;
+    let audit = stage.admin.audit(&query).await.unwrap().items;
+    assert_eq!(audit.iter().filter(|e| done(e)).count(), 2, "{audit:?}");
+    let stage = stage.restart().await;
+    assert_eq!(stage.admin.agent("alpha").await.unwrap().rules.len(), 1);
 }

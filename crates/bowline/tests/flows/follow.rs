@@ -157,6 +157,9 @@ fn programs_are_told_that_objects_and_agents_are_gone() {
 
     let mut agents = json(&["get", "agents", "-l", "env=prod"]);
     agents.until("the agents", |said| said.contains(r#""name":"a2""#));
+    stage.ok(&["agents", "set", "a2", "--label", "env-"]);
+    let gone = r#"{"name":"a2","verb":"gone"}"#;
+    agents.until("a2, which no longer matches", |said| said == gone);
     stage.ok(&["agents", "remove", "a1"]);
     let gone = r#"{"name":"a1","verb":"gone"}"#;
     agents.until("a1", |said| said == gone);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_drive::{Drive, Fold, Handle, Options, start};
+use bowline_resources::RosterEntry;
 use bowline_store::Sqlite;
 use bowline_sync::{Limits, Recovery};
 use bowline_types::{NodeId, Wall};
@@ -27,6 +28,7 @@ use crate::options::AgentOptions;
 use crate::papers::Papers;
 use crate::principal::{self, Guest};
 use crate::reconcile::Reconciler;
+use crate::rights::{self, RightsFold};
 use crate::shelves::{AgentGate, AgentSealer, Shelves, last_write};
 use crate::trust::TrustFold;
 use crate::world::{Watcher, World};
@@ -68,7 +70,9 @@ impl Agent {
             }
         };
         let ground = Ground::open(options.kubernetes.as_ref(), &shelves, &world).await?;
-        let drive = drive(&mut options, &papers, &shelves, &world, &kv, &ground)?;
+        let mine = RosterEntry::key_of(&name);
+        let (rights, allowed) = RightsFold::new(shelves.roster.clone(), mine);
+        let drive = drive(&mut options, &papers, &shelves, &world, &kv, &ground, rights)?;
         let handle = drive.handle();
         open(&handle, &shelves, &options, ground.recovery()).await?;
         let desired = shelves.own_desired.clone();
@@ -81,6 +85,11 @@ impl Agent {
         let reconciler =
             Reconciler::new(shelves.clone(), handle.clone(), world.clone(), worker, absence);
         tasks.spawn(reconciler.run(stop.clone()));
+        if let Some(held) = shelves.kv_interest(&options.kv_prefixes) {
+            let (handle, shelf, stop) = (handle.clone(), shelves.kv.clone(), stop.clone());
+            let follow = rights::follow(handle, shelf, held, allowed);
+            tasks.spawn(async move { stop.run_until_cancelled(follow).await });
+        }
         let poke = Arc::new(Notify::new());
         let line = Ends { tasks: &tasks, handle: &handle, world: &world, poke: &poke, stop: &stop };
         match &papers {
@@ -184,6 +193,7 @@ fn drive(
     world: &Arc<World>,
     kv: &Arc<Kv>,
     ground: &Ground,
+    rights: RightsFold,
 ) -> Result<Drive, Error> {
     let store = open_store(&options.data.join("store"))?;
     let signer = papers.head_signer(options)?;
@@ -195,6 +205,7 @@ fn drive(
     let mut folds: Vec<Box<dyn Fold>> = vec![Box::new(watcher)];
     folds.extend(ground.fold(world));
     folds.push(Box::new(kv));
+    folds.push(Box::new(rights));
     if let Papers::Joined(identity) = papers {
         let (roster, identity) = (shelves.roster.clone(), identity.clone());
         folds.push(Box::new(TrustFold { roster, identity }));

@@ -27,6 +27,7 @@ mod papers;
 mod plan;
 mod principal;
 mod reconcile;
+mod rights;
 mod shelves;
 mod takeover;
 mod trust;

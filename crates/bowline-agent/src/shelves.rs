@@ -86,18 +86,23 @@ impl Shelves {
 
     /// What is copied from the hub, if there is one.
     pub(crate) fn interests(&self, kv: &[Prefix]) -> Vec<(ShelfId, Interest)> {
-        if self.keeps_for_principal() {
-            return vec![];
-        }
+        let Some(kv) = self.kv_interest(kv) else { return vec![] };
         let prefix = |key: &str| Prefix::new(key).expect("a key is a prefix");
         let own_entry = prefix(RosterEntry::key_of(&self.me).as_str());
         let trust = prefix(crate::trust::KEY);
-        let kv = if kv.is_empty() { Interest::all() } else { kv.iter().cloned().collect() };
         vec![
             (self.roster.clone(), [own_entry, trust].into_iter().collect()),
             (self.hub_desired.clone(), Interest::all()),
             (self.kv.clone(), kv),
         ]
+    }
+
+    /// What of key/value is to be held here, if the hub allows it; none where there is no hub.
+    pub(crate) fn kv_interest(&self, kv: &[Prefix]) -> Option<Interest> {
+        if self.keeps_for_principal() {
+            return None;
+        }
+        Some(if kv.is_empty() { Interest::all() } else { kv.iter().cloned().collect() })
     }
 }
 

@@ -15,12 +15,14 @@ mod status;
 mod time;
 
 pub use agents::{
-    AgentCreate, AgentView, CertificateView, Counts, JoinTokenCreate, JoinTokenCreated,
-    JoinTokenView, Lag, ModeChange, PingReport, PingRequest, Revoke,
+    AgentCreate, AgentSettings, AgentView, CertificateView, Counts, JoinTokenCreate,
+    JoinTokenCreated, JoinTokenView, Lag, ModeChange, PingReport, PingRequest, Revoke,
 };
 pub use events::{Event, EventQuery, Verb, What};
 pub use kv::{Encoding, KvEntry, KvQuery};
-pub use objects::{Deleted, ObjectQuery, ObjectView, OperationAsked, OperationCreate, Report};
+pub use objects::{
+    Deleted, ObjectQuery, ObjectView, OperationAsked, OperationCreate, Report, WriteQuery,
+};
 pub use operator::{
     Approval, Approved, AuditEntry, AuditQuery, CaView, HandedOver, Handover, Outcome, PkiRotate,
     PkiStep, PkiView, Role, ServerCertificate, ShelfState, ShelfView, TokenCreate, TokenCreated,

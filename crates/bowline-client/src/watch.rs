@@ -15,6 +15,8 @@ use crate::{Client, Error};
 /// The server says something at least every 15 s; after this much silence the line is dead.
 const SILENCE: Duration = Duration::from_secs(45);
 
+const ENDED: &str = "the server ended the stream";
+
 /// One stream of events, until it breaks.
 pub struct Events {
     client: Client,
@@ -34,10 +36,15 @@ impl Client {
         Ok(Events { client: self.clone(), body, decoder, ready })
     }
 
-    /// Watches from now on: whatever happens after this has returned is told.
+    /// Watches from now on: whatever happens after this has returned is told, however often the line
+    /// breaks. So it waits for the first word of the server, which says what to go on from.
     pub async fn watch_now(&self, query: EventQuery) -> Result<Watch, Error> {
-        let events = Some(self.events(&query).await?);
-        Ok(Watch { client: self.clone(), query, events, failures: 0 })
+        let mut events = self.events(&query).await?;
+        if query.since.is_none() && !query.initial {
+            let first = events.next().await?.ok_or_else(|| self.cut(ENDED))?;
+            events.ready.push_front(first);
+        }
+        Ok(Watch { client: self.clone(), query, events: Some(events), failures: 0 })
     }
 
     /// Watches for ever: a stream that breaks is opened again after its last event.
@@ -103,7 +110,7 @@ impl Watch {
                 self.query.initial &= !matches!(event.what, crate::api::What::Ready);
                 return Ok(WatchItem::Event(Box::new(event)));
             }
-            Ok(None) => self.client.cut("the server ended the stream"),
+            Ok(None) => self.client.cut(ENDED),
             Err(error @ Error::Refused(_)) if !error.is_unreachable() => return Err(error),
             Err(error) => error,
         };

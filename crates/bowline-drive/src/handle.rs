@@ -109,6 +109,18 @@ impl Handle {
         answer.await.map_err(|_| Error::Stopped)?.map_err(|e| Error::Write(Refusal(e)))
     }
 
+    /// Every check of a [`Handle::write`], which writes nothing.
+    pub async fn would_write(
+        &self,
+        shelf: &ShelfId,
+        guards: Vec<Guard>,
+        items: Vec<Item>,
+    ) -> Result<(), Error> {
+        let shelf = shelf.clone();
+        let checked = self.with(move |node| node.would_write(&shelf, &guards, &items)).await?;
+        checked.map_err(|e| Error::Write(Refusal(e)))
+    }
+
     /// Asks a shelf's owner to write, be that this node or another. Answered when this node's own
     /// copy shows what was decided.
     pub async fn propose(

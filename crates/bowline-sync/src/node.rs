@@ -161,6 +161,16 @@ impl Node {
         }
     }
 
+    /// Whether a write to a shelf of this node's own would be done now.
+    pub fn would_write(
+        &self,
+        shelf: &ShelfId,
+        guards: &[bowline_types::Guard],
+        items: &[bowline_types::Item],
+    ) -> Result<(), WriteError> {
+        self.own.get(shelf).ok_or(WriteError::NoShelf)?.check(guards, items)
+    }
+
     /// Bytes on their way to peers.
     pub fn in_flight(&self) -> usize {
         self.in_flight

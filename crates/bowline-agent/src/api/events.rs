@@ -79,7 +79,8 @@ impl Tail {
             return Err(Code::BadQuery.because(why));
         }
         let last = headers.get("last-event-id").and_then(|v| v.to_str().ok());
-        let since = query.since.as_deref().or(last);
+        // A browser that takes a stream up again repeats the address, and has the newer one here.
+        let since = last.or(query.since.as_deref());
         let (labels, fields) = (query.label_selector.as_deref(), query.field_selector.as_deref());
         let filter = Filter::new(query.namespace.as_deref(), None, labels, fields)?;
         let mut tail = Self {
@@ -99,7 +100,8 @@ impl Tail {
             // Another run of this agent's: nobody knows what changed since.
             Some(None) => tail.reset(),
             None if query.initial => tail.present(),
-            None => {}
+            // Who is cut off before the first change goes on from here.
+            None => tail.push(What::Ready),
         }
         Ok(tail)
     }

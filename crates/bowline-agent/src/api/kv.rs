@@ -57,7 +57,7 @@ pub(super) async fn put(
         let why = format!("a key and its value have at most {MAX_COMMIT_BYTES} bytes");
         return Err(Code::CommitTooLarge.because(why));
     }
-    let rev = api.propose(&key, item, query.cas).await?;
+    let rev = api.propose(&key, Some(item), query.cas).await?;
     // It is in the copy, unless this agent does not hold that part, or somebody was faster since.
     let entry = api.kv.get(key.as_str(), true).filter(|e| e.rev >= rev);
     Ok(Json(entry.unwrap_or_else(|| KvEntry::new(key.as_str(), &bytes, rev, rev))))
@@ -69,7 +69,10 @@ pub(super) async fn delete(
     asked: Asked,
 ) -> Result<Json<Deleted>, Fault> {
     let (key, query) = (valid(&key)?, query(asked)?);
-    let rev = api.propose(&key, Item::remove(key.clone()), query.cas).await?;
+    if api.kv.get(key.as_str(), false).is_none() && api.is_absent(&key).await? {
+        return Err(Code::NoKey.because(key));
+    }
+    let rev = api.propose(&key, Some(Item::remove(key.clone())), query.cas).await?;
     Ok(Json(Deleted { gone: true, rev }))
 }
 
@@ -92,14 +95,27 @@ impl Api {
             .hint("reads go on; try the write again when the line is back"))
     }
 
-    /// Asks the hub to write a key; the rev at which it did.
-    async fn propose(&self, key: &Key, item: Item, cas: Option<u64>) -> Result<u64, Fault> {
+    /// Whether the hub has no such key. That the copy here lacks it says little: it may be behind, or
+    /// not hold that part.
+    async fn is_absent(&self, key: &Key) -> Result<bool, Fault> {
+        match self.propose(key, None, Some(0)).await {
+            Ok(_) => Ok(true),
+            Err(fault) if fault.0.code == Code::Conflict.as_str() => Ok(false),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Asks the hub to write a key, or only whether it might; the rev at which it did.
+    async fn propose(&self, key: &Key, item: Option<Item>, cas: Option<u64>) -> Result<u64, Fault> {
         let at = |rev| if rev == 0 { None } else { Some(rev) };
         let guards = cas.map(|rev| Guard { key: key.clone(), at: at(rev) });
         let guards = guards.into_iter().collect();
         let shelf = &self.shelves.kv;
         self.hub_is_near()?;
-        let verdict = self.handle.propose(shelf, guards, vec![item], None, self.patience).await?;
+        let verdict = self
+            .handle
+            .propose(shelf, guards, item.into_iter().collect(), None, self.patience)
+            .await?;
         // With a condition, the hub's no is almost always that.
         if let (Verdict::Refused { why, .. }, Some(_)) = (&verdict, cas)
             && why.starts_with(key.as_str())

@@ -10,7 +10,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use bowline_client::api::{
     DEFAULT_LIMIT, Deleted, List, MAX_LIMIT, ObjectQuery, ObjectView, OperationAsked,
-    OperationCreate, Report,
+    OperationCreate, Report, WriteQuery,
 };
 use bowline_resources::{
     Deletion, Desired, FieldSelector, LabelSelector, Mode, Object, ObjectKey, OperationRequest,
@@ -27,6 +27,7 @@ use crate::world::{self, Writing};
 /// An object's place in a path.
 pub(super) type At = Path<(String, String, String, String, String)>;
 pub(super) type Body = Result<Bytes, BytesRejection>;
+type Asked = Result<Query<WriteQuery>, QueryRejection>;
 
 /// Which objects are meant.
 pub(super) struct Filter {
@@ -87,18 +88,30 @@ pub(super) fn view(api: &Api, state: &world::State, key: &ObjectKey) -> Option<O
             report: seen.map(|o| Report::new(o, &live.of.uid, live.of.rev)),
         });
     };
-    let mut object = wanted.desired.object.redacted();
+    Some(view_of(api, state, key, wanted.rev, &wanted.desired))
+}
+
+/// The same, if this is what is wanted.
+fn view_of(
+    api: &Api,
+    state: &world::State,
+    key: &ObjectKey,
+    rev: u64,
+    desired: &Desired,
+) -> ObjectView {
+    let seen = state.observed.get(key).map(|s| &s.observed);
+    let mut object = desired.object.redacted();
     let status = seen.map(|o| o.status.clone()).filter(|s| !s.is_null());
     object.status = status;
-    Some(ObjectView {
+    ObjectView {
         agent: api.shelves.me.to_string(),
         key: key.clone(),
-        rev: wanted.rev,
+        rev,
         owner: state.owner_of(key),
-        deleting: wanted.desired.deleting,
+        deleting: desired.deleting,
         object,
-        report: seen.map(|o| Report::new(o, &wanted.desired.uid, wanted.rev)),
-    })
+        report: seen.map(|o| Report::new(o, &desired.uid, rev)),
+    }
 }
 
 /// Every object that counts or is held, by key.
@@ -164,12 +177,13 @@ pub(super) async fn read(State(api): Shared, at: At) -> Result<Json<ObjectView>,
 pub(super) async fn create(
     State(api): Shared,
     Path(agent): Path<String>,
+    query: Asked,
     body: Body,
 ) -> Result<(StatusCode, Json<ObjectView>), Fault> {
     api.check_agent(&agent)?;
     let object = object_in(&body.map_err(too_large)?)?;
     let key = object.key();
-    let writing = api.may_write(&key)?;
+    let writing = api.may_write(&key, query)?;
     if api.wanted(&key).is_some() {
         return Err(Code::Exists.because(&key).hint("replace it with PUT, or patch it"));
     }
@@ -179,6 +193,7 @@ pub(super) async fn create(
 pub(super) async fn replace(
     State(api): Shared,
     at: At,
+    query: Asked,
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<ObjectView>), Fault> {
@@ -188,7 +203,7 @@ pub(super) async fn replace(
         let detail = format!("the body is {}, the path says {key}", object.key());
         return Err(Code::Invalid.because(detail));
     }
-    let writing = api.may_write(&key)?;
+    let writing = api.may_write(&key, query)?;
     let Some(old) = api.wanted(&key) else {
         expect(&headers, &key, None)?;
         let view = api.store(&key, None, new(&object), writing).await?;
@@ -201,13 +216,14 @@ pub(super) async fn replace(
 pub(super) async fn patch(
     State(api): Shared,
     at: At,
+    query: Asked,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<ObjectView>, Fault> {
     let key = api.at(at)?;
     let patch: Value =
         serde_json::from_slice(&body.map_err(too_large)?).map_err(|e| Code::BadBody.because(e))?;
-    let writing = api.may_write(&key)?;
+    let writing = api.may_write(&key, query)?;
     let old = api.wanted(&key).ok_or_else(|| Code::NoObject.because(&key))?;
     expect(&headers, &key, Some(old.rev))?;
     let mut value = old.desired.object.to_value();
@@ -222,10 +238,11 @@ pub(super) async fn patch(
 pub(super) async fn delete(
     State(api): Shared,
     at: At,
+    query: Asked,
     headers: HeaderMap,
 ) -> Result<Json<Deleted>, Fault> {
     let key = api.at(at)?;
-    let writing = api.may_write(&key)?;
+    let writing = api.may_write(&key, query)?;
     let old = api.wanted(&key).ok_or_else(|| Code::NoObject.because(&key))?;
     expect(&headers, &key, Some(old.rev))?;
     let item = match old.desired.delete(wall()) {
@@ -282,9 +299,12 @@ impl Api {
         self.world.state().wanted(key).cloned()
     }
 
-    /// Lets a write in, if this agent's own word counts for the object.
-    fn may_write(&self, key: &ObjectKey) -> Result<Writing, Fault> {
-        self.world.begin_write(|state| {
+    /// Lets a write in, if this agent's own word counts for the object; a dry run gets no leave to
+    /// write.
+    fn may_write(&self, key: &ObjectKey, query: Asked) -> Result<Option<Writing>, Fault> {
+        let Query(WriteQuery { dry_run }) =
+            query.map_err(|e| Code::BadQuery.because(e.body_text()))?;
+        let writing = self.world.begin_write(|state| {
             if state.owner_of(key) == Owner::Hub {
                 let detail = format!("{key} at {} is written at the hub", self.shelves.me);
                 let hint = "write it there (leave out --at-agent), or make the agent autonomous";
@@ -305,7 +325,8 @@ impl Api {
                 return Err(Code::ModeChanging.because(detail).hint(hint));
             }
             Ok(())
-        })
+        })?;
+        Ok((!dry_run).then_some(writing))
     }
 
     async fn change(
@@ -313,7 +334,7 @@ impl Api {
         key: &ObjectKey,
         old: &world::Wanted,
         object: &Object,
-        writing: Writing,
+        writing: Option<Writing>,
     ) -> Result<ObjectView, Fault> {
         if old.desired.deleting {
             return Err(Code::Deleting.because(key));
@@ -329,18 +350,31 @@ impl Api {
         key: &ObjectKey,
         at: Option<u64>,
         desired: Desired,
-        writing: Writing,
+        writing: Option<Writing>,
     ) -> Result<ObjectView, Fault> {
         let item = Item::put(key.record_key(), desired.encode());
-        self.write(at, item, writing).await?;
+        let is_dry = writing.is_none();
+        let rev = self.write(at, item, writing).await?;
+        if is_dry {
+            return Ok(view_of(self, &self.world.state(), key, rev, &desired));
+        }
         self.view(key)
     }
 
-    /// Writes on this agent's own `desired`. Goes on when the client hangs up: what was let in is
-    /// waited for by a hub that takes over.
-    async fn write(&self, at: Option<u64>, item: Item, writing: Writing) -> Result<u64, Fault> {
+    /// Writes on this agent's own `desired`; without leave, everything is checked and the rev stays what
+    /// it is. Goes on when the client hangs up: what was let in is waited for by a hub that takes over.
+    async fn write(
+        &self,
+        at: Option<u64>,
+        item: Item,
+        writing: Option<Writing>,
+    ) -> Result<u64, Fault> {
         let guard = Guard { key: item.key.clone(), at };
         let (handle, shelf) = (self.handle.clone(), self.shelves.own_desired.clone());
+        let Some(writing) = writing else {
+            handle.would_write(&shelf, vec![guard], vec![item]).await?;
+            return Ok(at.unwrap_or(0));
+        };
         let task = tokio::spawn(async move {
             let written = handle.write(&shelf, vec![guard], vec![item]).await;
             if let Ok(at) = &written {

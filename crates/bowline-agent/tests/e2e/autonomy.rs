@@ -35,6 +35,28 @@ async fn what_is_written_at_an_autonomous_agent_is_applied_and_seen_by_the_hub()
 }
 
 #[tokio::test]
+async fn a_dry_run_checks_everything_and_writes_nothing() {
+    let temp = tempfile::tempdir().unwrap();
+    let (_hub, agent) = pair(&temp, Mode::Autonomous).await;
+    let client = client(&agent);
+    settled(&agent, Mode::Autonomous).await;
+    let would = client.would_put_object("a1", &object("mine", "one")).await.unwrap();
+    assert!(would.created && would.value.rev == 0, "{would:?}");
+    let missing = client.object("a1", &key("mine")).await.unwrap_err();
+    assert!(missing.to_string().contains("BL-1111"), "{missing}");
+    let made = client.create_object("a1", &object("mine", "one")).await.unwrap();
+    let would = client.would_put_object("a1", &object("mine", "two")).await.unwrap();
+    assert_eq!((would.created, would.value.rev), (false, made.rev));
+    assert_eq!(would.value.object.spec.unwrap()["say"], "two");
+    let path = bowline_client::api::paths::object("a1", &key("mine"));
+    let path = format!("/api/v1{path}?dryRun=true");
+    assert_eq!(http(agent.api, "DELETE", &path, "").await.0, 200);
+    assert_eq!(client.object("a1", &key("mine")).await.unwrap().rev, made.rev);
+    let elsewhere = client.would_put_object("a2", &object("mine", "one")).await.unwrap_err();
+    assert!(elsewhere.to_string().contains("BL-1110"), "{elsewhere}");
+}
+
+#[tokio::test]
 async fn an_own_object_with_finalizers_is_finalized_and_then_gone() {
     let temp = tempfile::tempdir().unwrap();
     let (hub, agent) = pair(&temp, Mode::Autonomous).await;

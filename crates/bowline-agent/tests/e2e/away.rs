@@ -114,6 +114,25 @@ async fn key_value_is_read_here_while_the_hub_is_frozen() {
     still.await.unwrap().unwrap();
     assert!(client.kv_delete("app/one", None).await.unwrap().gone);
     assert!(client.kv_get("app/one").await.unwrap_err().to_string().contains("BL-1112"));
+    let again = client.kv_delete("app/one", None).await.unwrap_err();
+    assert!(again.to_string().contains("BL-1112"), "{again}");
+}
+
+#[tokio::test]
+async fn a_key_that_is_not_held_here_is_removed_if_the_hub_has_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let hub = Hub::start(&temp.path().join("hub")).await;
+    hub.mode(Mode::Managed).await;
+    let mut narrow = options(&temp.path().join("a1"), Some(&hub));
+    narrow.kv_prefixes = vec![bowline_types::Prefix::new("app/").unwrap()];
+    let agent = Agent::start(narrow).await.unwrap();
+    soon("a link", hub.view.link()).await;
+    let item = Item::put(Key::new("other/one").unwrap(), Body::new("1"));
+    hub.handle.write(&kv(), vec![], vec![item]).await.unwrap();
+    let client = client(&agent);
+    assert!(client.kv_delete("other/one", None).await.unwrap().gone);
+    let again = client.kv_delete("other/one", None).await.unwrap_err();
+    assert!(again.to_string().contains("BL-1112"), "{again}");
 }
 
 #[tokio::test]

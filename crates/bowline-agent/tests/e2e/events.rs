@@ -52,3 +52,36 @@ async fn the_present_state_is_made_ready_as_it_is_read_and_is_whole() {
     let last = told.last().unwrap();
     assert_eq!(last["value"], "new", "read when it was sent, not when it was asked for");
 }
+
+#[tokio::test]
+async fn a_stream_says_where_it_begins_before_anything_has_happened() {
+    use bowline_client::api::{EventQuery, What};
+    let temp = tempfile::tempdir().unwrap();
+    let (hub, agent) = pair(&temp, Mode::Managed).await;
+    put(&hub, 0, "old").await;
+    until("the key", async || http(agent.api, "GET", "/api/v1/kv/k/000", "").await.0 == 200).await;
+    let query = EventQuery { kinds: Some("kv".into()), ..EventQuery::default() };
+    let mut events = client(&agent).events(&query).await.unwrap();
+    let ready = soon("the first word", events.next()).await.unwrap().unwrap();
+    assert_eq!(ready.what, What::Ready);
+    drop(events);
+    put(&hub, 1, "new").await;
+    // The address of before, and the place that the reader has come to since.
+    let (old, new) = ("0000000000000000-0", ready.cursor);
+    let mut stream = TcpStream::connect(agent.api).await.unwrap();
+    let request = format!(
+        "GET /api/v1/events?kinds=kv&since={old} HTTP/1.1\r\nhost: localhost\r\n\
+         last-event-id: {new}\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut lines = BufReader::new(stream).lines();
+    let told = soon("the change", async {
+        loop {
+            let line = lines.next_line().await.unwrap().unwrap();
+            if let Some(data) = line.strip_prefix("data: ") {
+                return serde_json::from_str::<Value>(data).unwrap();
+            }
+        }
+    });
+    assert_eq!(told.await["key"], "k/001", "neither a reset nor what was there before");
+}

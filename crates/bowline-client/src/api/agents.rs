@@ -125,6 +125,18 @@ pub struct AgentCreate {
     pub kv_prefixes: Vec<String>,
 }
 
+/// What `PATCH /agents/{name}` changes, by an RFC 7386 merge patch: what a person sets of an agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct AgentSettings {
+    /// Marks to select by.
+    pub labels: BTreeMap<String, String>,
+    /// The only parts of key/value that it may copy and write; empty: all.
+    pub kv_prefixes: Vec<String>,
+    /// Exceptions from its mode.
+    pub rules: Vec<Rule>,
+}
+
 /// `PUT /agents/{name}/mode`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -1,7 +1,7 @@
 //! What changes, as server-sent events that can be taken up again where they broke off.
 //!
-//! `GET /events?since=CURSOR` sends what changed after the cursor. Without `since` it begins now; with
-//! `initial=true` it first sends the present state as `put`s and then one `ready`. A cursor that is too
+//! `GET /events?since=CURSOR` sends what changed after the cursor. Without `since` it begins now, with
+//! one `ready`; with `initial=true` the present state comes before that, as `put`s. A cursor that is too
 //! old gets one `reset`, then the present state, then `ready`: whoever keeps a picture drops it on
 //! `reset`. The cursor is the event's `id`, so that `Last-Event-ID` works as `since` does.
 
@@ -77,7 +77,7 @@ pub enum What {
     },
     /// The cursor was too old: forget what you know, the present state follows.
     Reset,
-    /// The present state has been sent; from here on it is news.
+    /// From here on it is news; the present state, if it was asked for, has been sent.
     Ready,
 }
 

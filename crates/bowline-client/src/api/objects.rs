@@ -162,6 +162,15 @@ impl ObjectQuery {
     }
 }
 
+/// The query of every write to an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WriteQuery {
+    /// Check everything and answer as ever, and write nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+}
+
 /// The answer to `DELETE` of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

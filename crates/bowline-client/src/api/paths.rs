@@ -42,7 +42,7 @@ pub const DOCTOR: &str = "/doctor";
 /// This API as OpenAPI: `GET`.
 pub const OPENAPI: &str = "/openapi.json";
 
-/// One agent: `GET`, `DELETE`.
+/// One agent: `GET`, `PATCH`, `DELETE`.
 pub fn agent(name: &str) -> String {
     format!("/agents/{}", segment(name))
 }

@@ -1,6 +1,8 @@
 //! Agents, join tokens, pings.
 
+use bytes::Bytes;
 use http::Method;
+use serde_json::Value;
 
 use super::{Call, Client};
 use crate::Error;
@@ -37,6 +39,13 @@ impl Client {
     /// Enters an agent in the roster.
     pub async fn create_agent(&self, agent: &AgentCreate) -> Result<AgentView, Error> {
         self.post(paths::AGENTS, agent).await
+    }
+
+    /// Changes [`crate::api::AgentSettings`] by an RFC 7386 merge patch.
+    pub async fn patch_agent(&self, name: &str, patch: &Value) -> Result<AgentView, Error> {
+        let bytes = Bytes::from(patch.to_string());
+        let call = Call::default().bytes(bytes, "application/merge-patch+json");
+        self.call(Method::PATCH, &paths::agent(name), call).await.map(|w| w.value)
     }
 
     /// Begins a change of mode; the answer's `changing` says whether it is still under way.

@@ -9,7 +9,7 @@ use super::{Call, Client, Expect, Written};
 use crate::Error;
 use crate::api::{
     Deleted, KvEntry, KvQuery, List, ObjectQuery, ObjectView, OperationAsked, OperationCreate,
-    paths,
+    WriteQuery, paths,
 };
 
 impl Client {
@@ -49,6 +49,16 @@ impl Client {
         expect: Expect,
     ) -> Result<Written<ObjectView>, Error> {
         let call = Call::default().json(object).expect(expect);
+        self.call(Method::PUT, &paths::object(agent, &object.key()), call).await
+    }
+
+    /// What a [`Client::put_object`] would answer; nothing is written.
+    pub async fn would_put_object(
+        &self,
+        agent: &str,
+        object: &Object,
+    ) -> Result<Written<ObjectView>, Error> {
+        let call = Call::default().json(object).query(&WriteQuery { dry_run: true });
         self.call(Method::PUT, &paths::object(agent, &object.key()), call).await
     }
 

@@ -213,6 +213,21 @@ async fn a_watch_goes_on_after_its_last_event() {
     assert!(seen[1].starts_with("GET /api/v1/events?since=5"), "{}", seen[1]);
 }
 
+#[tokio::test]
+async fn a_watch_that_is_cut_off_before_the_first_change_goes_on_from_where_it_began() {
+    let (server, seen) = serve_broken(|head| match head.contains("since=5") {
+        false => READY,
+        true => NEWS,
+    })
+    .await;
+    let mut watch = client(&server).watch_now(EventQuery::default()).await.unwrap();
+    assert_eq!(event(&mut watch).await.what, What::Ready);
+    assert!(matches!(watch.next().await.unwrap(), WatchItem::Lost(_)));
+    assert!(matches!(event(&mut watch).await.what, What::Kv { .. }));
+    let seen = seen.lock().unwrap();
+    assert!(seen[1].starts_with("GET /api/v1/events?since=5"), "{}", seen[1]);
+}
+
 const PART: &str = "event: reset\ndata: {\"cursor\":\"\",\"time\":\"2026-01-01T00:00:00Z\",\"kind\":\"reset\"}\n\n";
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod join_tokens;
 mod ping;
+mod set;
 mod view;
 
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use axum::extract::State as Shared;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, post, put};
 use bowline_client::api::{AgentCreate, List, ModeChange, Revoke, Role};
-use bowline_resources::{LabelSelector, ObjectKey, RosterEntry, roster_shelf};
-use bowline_types::{Guard, Item, NodeId, Prefix, Wall};
+use bowline_resources::{LabelSelector, ObjectKey, Owner, RosterEntry, roster_shelf};
+use bowline_types::{Guard, Item, NodeId, Wall};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::json;
@@ -78,7 +79,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
                 .gives("AgentView", &one),
             post(revoke),
         );
-    join_tokens::routes(ping::routes(routes))
+    join_tokens::routes(ping::routes(set::routes(routes, &one)))
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -133,9 +134,7 @@ async fn create(
 ) -> Result<Response, Fault> {
     caller.fleet(Role::Admin, "agent.create", &new.name)?;
     let name = named(&state, &new.name)?;
-    for prefix in &new.kv_prefixes {
-        Prefix::new(prefix).map_err(|e| Code::Invalid.because(format!("kvPrefixes: {e}")))?;
-    }
+    set::prefixes(&new.kv_prefixes)?;
     let entry = RosterEntry {
         rules: new.rules,
         labels: new.labels,
@@ -202,13 +201,7 @@ async fn mode(
     let mut entry = (*listed.entry).clone();
     if let Some(rules) = asked.rules {
         entry.rules = rules;
-        let moved = moved(&state, &listed.entry, &entry);
-        if moved > 0 {
-            let why = format!("rules: {moved} objects would change their owner, who lacks them");
-            let hint =
-                "delete them where they are owned now, and create them anew after the change";
-            return Err(Code::Invalid.because(why).hint(hint));
-        }
+        keeps_owners(&state, &listed.entry, &entry)?;
     }
     let native = entry.speaks.is_native();
     let entry = match entry.begin_change(asked.mode) {
@@ -229,12 +222,24 @@ async fn mode(
     Ok(json(StatusCode::OK, &view(&state, &listed).await?))
 }
 
-/// How many objects another owner's word would count for. Rules take effect at once, without the
-/// handover of a change of mode: what the new owner does not hold would be absent. (Law 12.)
-fn moved(state: &State, before: &RosterEntry, after: &RosterEntry) -> usize {
+/// Refuses rules by which another owner's word would count for objects that are there. Rules take
+/// effect at once, without the handover of a change of mode: what the new owner does not hold would
+/// be absent. (Law 12.)
+fn keeps_owners(state: &State, before: &RosterEntry, after: &RosterEntry) -> Result<(), Fault> {
+    if before.rules == after.rules {
+        return Ok(());
+    }
     let there = state.views.fleet.list(before, "", usize::MAX);
     let keys = there.iter().filter_map(|f| Some((ObjectKey::from_record(&f.key).ok()?, f.owner)));
-    keys.filter(|(k, owner)| after.owner_of(k.namespace.as_deref(), &k.kind) != *owner).count()
+    let moves =
+        |(k, owner): &(ObjectKey, Owner)| after.owner_of(k.namespace.as_deref(), &k.kind) != *owner;
+    let moved = keys.filter(moves).count();
+    if moved == 0 {
+        return Ok(());
+    }
+    let why = format!("rules: {moved} objects would change their owner, who lacks them");
+    let hint = "delete them where they are owned now, and create them anew after the change";
+    Err(Code::Invalid.because(why).hint(hint))
 }
 
 async fn revoke(

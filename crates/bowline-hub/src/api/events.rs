@@ -52,7 +52,9 @@ pub(super) fn routes(routes: Routes) -> Routes {
         "cursor": "0a1b2c3d-7", "time": "2026-11-16T00:00:00Z", "kind": "agent", "verb": "put",
         "name": "alpha",
     });
-    let doc = Doc::get("/events", "What changes, as server-sent events")
+    let summary = "What changes, as server-sent events; each has its cursor as its id. Without `since` \
+                   the first is `ready`, or with `initial` the present state and then `ready`";
+    let doc = Doc::get("/events", summary)
         .query(&names)
         .media("text/event-stream")
         .gives("Event", &event);
@@ -97,6 +99,16 @@ struct Watcher {
     _permit: OwnedSemaphorePermit,
 }
 
+/// Where a stream begins.
+enum Begin {
+    /// After a cursor.
+    After(String),
+    /// With the present state.
+    Present,
+    /// After the mark that was the last when it was asked for.
+    Now(u64),
+}
+
 /// Nobody listens any more, or nobody may.
 struct Over;
 
@@ -127,9 +139,15 @@ async fn open(
     let (out, inbox) = mpsc::channel(AHEAD);
     let watcher =
         Watcher { state: state.clone(), caller, kinds, selection, prefix, out, _permit: permit };
+    let begin = match since {
+        Some(cursor) => Begin::After(cursor),
+        None if query.initial => Begin::Present,
+        // Taken before the answer: what happens once the reader has that is told.
+        None => Begin::Now(state.views.ring.last()),
+    };
     tokio::spawn(async move {
         state.metrics.streams.inc();
-        let _over = watcher.run(since, query.initial).await;
+        let _over = watcher.run(begin).await;
         state.metrics.streams.dec();
     });
     let pieces = stream::unfold(inbox, |mut inbox| async {
@@ -143,14 +161,20 @@ async fn open(
 }
 
 impl Watcher {
-    async fn run(self, since: Option<String>, initial: bool) -> Result<(), Over> {
+    async fn run(self, begin: Begin) -> Result<(), Over> {
         let ring = &self.state.views.ring;
         let mut tip = ring.subscribe();
-        let mut at = match since.map(|cursor| ring.parse(&cursor)) {
-            Some(Ok(number)) => number,
-            Some(Err(_)) => self.start_over().await?,
-            None if initial => self.present().await?,
-            None => ring.last(),
+        let mut at = match begin {
+            Begin::After(cursor) => match ring.parse(&cursor) {
+                Ok(number) => number,
+                Err(_) => self.start_over().await?,
+            },
+            Begin::Present => self.present().await?,
+            Begin::Now(last) => {
+                // Who is cut off before the first change goes on from here.
+                self.event(last, clock::now(), What::Ready).await?;
+                last
+            }
         };
         loop {
             tip.mark_unchanged();

@@ -111,10 +111,9 @@ async fn remove(
     caller.fleet(Role::Operator, "kv.delete", &key)?;
     let missing = || Code::NoKey.because(format!("{key:?}"));
     let name = Key::new(&key).map_err(|_| missing())?;
-    let there = state.views.kv.get(&key).ok_or_else(missing)?;
+    state.views.kv.get(&key).ok_or_else(missing)?;
     let deed = caller.deed("kv.delete", &key);
-    let cas = Some(query.cas.unwrap_or(there.rev));
-    let rev = commit(&state, deed, &name, cas, None).await?;
+    let rev = commit(&state, deed, &name, query.cas, None).await?;
     Ok(json(StatusCode::OK, &Deleted { gone: true, rev }))
 }
 

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use axum::extract::State as Shared;
 use axum::response::Response;
 use axum::routing::{delete, get, patch, post, put};
-use bowline_client::api::{Deleted, Role};
+use bowline_client::api::{Deleted, Role, WriteQuery};
 use bowline_resources::{Object, ObjectKey, RosterEntry};
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::caller::Caller;
-use super::input::{At, Expect, Json};
+use super::input::{At, Expect, Json, Params};
 use super::openapi::Doc;
 use super::{Routes, json};
 use crate::problem::{Code, Fault};
@@ -25,6 +25,9 @@ use write::Writer;
 pub(super) use list::{Selection, pick};
 
 const ONE: &str = "/agents/{agent}/objects/{group}/{kind}/{namespace}/{name}";
+
+/// What every write takes.
+const DRY_RUN: [&str; 1] = ["dryRun"];
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let object = json!({
@@ -51,6 +54,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
         .on(
             Doc::post("/agents/{agent}/objects", "Creates an object")
+                .query(&DRY_RUN)
                 .status(201)
                 .takes("Object", &object)
                 .gives("ObjectView", &view),
@@ -59,6 +63,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .on(Doc::get(ONE, "One object").gives("ObjectView", &view), get(read))
         .on(
             Doc::put(ONE, "Creates or replaces an object; `If-Match` and `If-None-Match: *` count")
+                .query(&DRY_RUN)
                 .headers(&["If-Match", "If-None-Match"])
                 .creates()
                 .takes("Object", &object)
@@ -67,6 +72,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
         .on(
             Doc::patch(ONE, "Changes an object by an RFC 7386 merge patch")
+                .query(&DRY_RUN)
                 .headers(&["If-Match"])
                 .takes("MergePatch", &json!({"data": {"greeting": "hello"}}))
                 .gives("ObjectView", &view),
@@ -74,6 +80,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
         .on(
             Doc::delete(ONE, "Deletes an object; its agent's word ends it")
+                .query(&DRY_RUN)
                 .headers(&["If-Match"])
                 .gives("Deleted", &json!(Deleted { gone: false, rev: 8 })),
             delete(remove),
@@ -121,10 +128,11 @@ async fn create(
     caller: Caller,
     Shared(state): Shared<Arc<State>>,
     At(agent): At<String>,
+    Params(query): Params<WriteQuery>,
     Json(value): Json<Value>,
 ) -> Result<Response, Fault> {
     let object = Object::from_value(value).map_err(|e| Code::Invalid.because(e))?;
-    let writer = Writer::new(state, caller, agent, object.key(), "object.create")?;
+    let writer = Writer::new(state, caller, agent, object.key(), "object.create", query)?;
     writer.put(object, Expect::Missing).await
 }
 
@@ -132,11 +140,12 @@ async fn replace(
     caller: Caller,
     Shared(state): Shared<Arc<State>>,
     At(segments): At<Segments>,
+    Params(query): Params<WriteQuery>,
     expect: Expect,
     Json(value): Json<Value>,
 ) -> Result<Response, Fault> {
     let key = key_of(&segments)?;
-    let writer = Writer::new(state, caller, segments.0, key.clone(), "object.put")?;
+    let writer = Writer::new(state, caller, segments.0, key.clone(), "object.put", query)?;
     let object = Object::from_value(value).map_err(|e| Code::Invalid.because(e))?;
     if object.key() != key {
         let why = format!("the object is {}, the path is {key}", object.key());
@@ -149,11 +158,12 @@ async fn merge(
     caller: Caller,
     Shared(state): Shared<Arc<State>>,
     At(segments): At<Segments>,
+    Params(query): Params<WriteQuery>,
     expect: Expect,
     Json(patch): Json<Value>,
 ) -> Result<Response, Fault> {
     let key = key_of(&segments)?;
-    let writer = Writer::new(state, caller, segments.0, key.clone(), "object.patch")?;
+    let writer = Writer::new(state, caller, segments.0, key.clone(), "object.patch", query)?;
     writer.patch(&patch, expect).await
 }
 
@@ -161,8 +171,9 @@ async fn remove(
     caller: Caller,
     Shared(state): Shared<Arc<State>>,
     At(segments): At<Segments>,
+    Params(query): Params<WriteQuery>,
     expect: Expect,
 ) -> Result<Response, Fault> {
     let key = key_of(&segments)?;
-    Writer::new(state, caller, segments.0, key, "object.delete")?.delete(expect).await
+    Writer::new(state, caller, segments.0, key, "object.delete", query)?.delete(expect).await
 }

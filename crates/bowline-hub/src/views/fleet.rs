@@ -87,6 +87,12 @@ impl Found {
             report: seen.map(|s| Report::new(s, &desired.uid, self.wanted.rev)),
         })
     }
+
+    /// As the hub's object would be if this were wanted; it has the rev that it has now.
+    pub(crate) fn supposed(entry: &RosterEntry, key: Key, rev: Rev, desired: &Desired) -> Self {
+        let wanted = Arc::new(Told { rev, body: desired.encode(), read: OnceLock::new() });
+        Self { agent: entry.name.clone(), key, owner: Owner::Hub, wanted, seen: None }
+    }
 }
 
 impl Fleet {

@@ -1,11 +1,15 @@
 //! The API, by the typed client.
 
 use bowline_client::Expect;
-use bowline_client::api::{AgentCreate, KvQuery, ObjectQuery, OperationCreate, Page};
+use bowline_client::api::{
+    AgentCreate, AuditEntry, AuditQuery, KvQuery, ObjectQuery, OperationCreate, Outcome, Page,
+    Role, TokenCreate,
+};
 use bowline_resources::{Mode, Operation};
 use bytes::Bytes;
 use serde_json::json;
 
+use crate::raw;
 use crate::stage::{Stage, client, code, config_map};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -131,4 +135,92 @@ async fn who_shows_no_token_or_a_wrong_one_learns_nothing() {
     assert_eq!(code(wrong.agents(None, &Page::default()).await), "BL-0102");
     let nonsense = client(&stage.hub, "nonsense");
     assert_eq!(code(nonsense.kv_get("a").await), "BL-0102");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_checks_everything_and_writes_nothing() {
+    let stage = Stage::new().await;
+    stage.create_agent("alpha", Mode::Managed).await;
+    stage.create_agent("beta", Mode::Autonomous).await;
+    let (one, two) = (config_map("a", "web", "1"), config_map("a", "web", "2"));
+    assert_eq!(code(stage.admin.would_put_object("alhpa", &one).await), "BL-0121");
+    assert_eq!(code(stage.admin.would_put_object("beta", &one).await), "BL-0134");
+    let large = config_map("a", "web", &"x".repeat(1 << 20));
+    assert_eq!(code(stage.admin.would_put_object("alpha", &large).await), "BL-0136");
+    let would = stage.admin.would_put_object("alpha", &one).await.unwrap();
+    assert!(would.created && would.value.rev == 0, "{would:?}");
+    assert_eq!(code(stage.admin.object("alpha", &one.key()).await), "BL-0122");
+
+    let made = stage.admin.create_object("alpha", &one).await.unwrap();
+    let would = stage.admin.would_put_object("alpha", &two).await.unwrap();
+    assert!(!would.created && would.value.rev == made.rev, "{would:?}");
+    assert_eq!(would.value.object.rest["data"], json!({"k": "2"}));
+    let path = "/agents/alpha/objects/core/ConfigMap/web/a?dryRun=true";
+    let (status, gone) = raw::call(&stage.hub, &stage.token, "DELETE", path, b"").await;
+    assert_eq!(status, 200, "{gone}");
+    let patch = br#"{"data": {"k": "3"}}"#;
+    let (status, shown) = raw::call(&stage.hub, &stage.token, "PATCH", path, patch).await;
+    assert!(status == 200 && shown.contains(r#""k":"3""#), "{shown}");
+    let (status, _) = raw::call(&stage.hub, &stage.token, "PATCH", path, b"[]").await;
+    assert_eq!(status, 422);
+    assert_eq!(stage.admin.object("alpha", &one.key()).await.unwrap(), made);
+    let audit = stage.admin.audit(&AuditQuery::default()).await.unwrap().items;
+    let objects = audit.iter().filter(|e| e.verb.starts_with("object."));
+    assert_eq!(objects.map(|e| e.verb.as_str()).collect::<Vec<_>>(), ["object.create"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_removed_whoever_writes_it_meanwhile() {
+    let stage = Stage::new().await;
+    for _ in 0..50 {
+        stage.admin.kv_put("k", Bytes::from("1"), None).await.unwrap();
+        let (put, gone) = tokio::join!(
+            stage.admin.kv_put("k", Bytes::from("2"), None),
+            stage.admin.kv_delete("k", None)
+        );
+        put.unwrap();
+        gone.expect("nothing was to be compared");
+    }
+    let _maybe = stage.admin.kv_delete("k", None).await;
+    assert_eq!(code(stage.admin.kv_delete("k", None).await), "BL-0123");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_set_of_an_agent_is_changed_and_entered_in_the_audit() {
+    let stage = Stage::new().await;
+    stage.create_agent("alpha", Mode::Managed).await;
+    let patch = json!({"labels": {"env": null, "tier": "edge"}, "kvPrefixes": ["site/a/"]});
+    let set = stage.admin.patch_agent("alpha", &patch).await.unwrap();
+    assert_eq!(set.labels, [("tier".to_owned(), "edge".to_owned())].into());
+    assert_eq!(set.kv_prefixes, ["site/a/"]);
+    let again = stage.admin.patch_agent("alpha", &patch).await.unwrap();
+    assert_eq!(again.rev, set.rev, "nothing changed, nothing written");
+    let rules = json!({"rules": [{"kind": "Secret", "owner": "agent"}]});
+    let ruled = stage.admin.patch_agent("alpha", &rules).await.unwrap();
+    assert_eq!((ruled.rules.len(), ruled.kv_prefixes), (1, set.kv_prefixes));
+    stage.admin.create_object("alpha", &config_map("a", "web", "1")).await.unwrap();
+    for wrong in [
+        json!({"mode": "autonomous"}),
+        json!({"kvPrefixes": ["/site"]}),
+        json!({"labels": "edge"}),
+        json!({"rules": [{"kind": "ConfigMap", "owner": "agent"}]}),
+    ] {
+        assert_eq!(code(stage.admin.patch_agent("alpha", &wrong).await), "BL-0116", "{wrong}");
+    }
+    assert_eq!(code(stage.admin.patch_agent("alhpa", &patch).await), "BL-0121");
+    let new = TokenCreate {
+        name: "ops".into(),
+        role: Role::Admin,
+        agents: vec!["alpha".into()],
+        namespaces: vec![],
+        ttl_seconds: None,
+    };
+    let limited = client(&stage.hub, &stage.admin.create_token(&new).await.unwrap().token);
+    assert_eq!(code(limited.patch_agent("alpha", &json!({"kvPrefixes": null})).await), "BL-0104");
+    let query = AuditQuery { verb: Some("agent.set".into()), ..AuditQuery::default() };
+    let done = |e: &AuditEntry| e.outcome == Outcome::Done;
+    let audit = stage.admin.audit(&query).await.unwrap().items;
+    assert_eq!(audit.iter().filter(|e| done(e)).count(), 2, "{audit:?}");
+    let stage = stage.restart().await;
+    assert_eq!(stage.admin.agent("alpha").await.unwrap().rules.len(), 1);
 }

@@ -1,6 +1,6 @@
 //! Events can be taken up again, and who is too late is told.
 
-use bowline_client::api::{Event, EventQuery, Verb, What};
+use bowline_client::api::{AuditQuery, Event, EventQuery, Verb, What};
 use bowline_client::{Client, Events};
 use bowline_resources::Mode;
 use bytes::Bytes;
@@ -52,6 +52,25 @@ async fn a_watch_goes_on_after_its_last_event() {
     assert_eq!(key(&last), (Verb::Gone, "a".into()));
     put("c").await.unwrap();
     assert_eq!(key(&next(&mut events).await), (Verb::Put, "c".into()), "news come as they happen");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_says_where_it_begins_before_anything_has_happened() {
+    let stage = Stage::new().await;
+    stage.admin.kv_put("a", Bytes::from("1"), None).await.unwrap();
+    let mut events = open(&stage.admin, kv()).await;
+    let ready = next(&mut events).await;
+    assert_eq!(ready.what, What::Ready);
+    drop(events);
+    stage.admin.kv_put("b", Bytes::from("1"), None).await.unwrap();
+    let mut events = open(&stage.admin, EventQuery { since: Some(ready.cursor), ..kv() }).await;
+    assert_eq!(key(&next(&mut events).await), (Verb::Put, "b".into()));
+    let page = stage.admin.audit(&AuditQuery::default()).await.unwrap();
+    let query = EventQuery { since: page.cursor, kinds: Some("audit".into()), ..kv() };
+    let mut events = open(&stage.admin, query).await;
+    stage.admin.kv_put("c", Bytes::from("1"), None).await.unwrap();
+    let What::Audit { entry } = next(&mut events).await.what else { panic!("no audit") };
+    assert_eq!(entry.what, "c", "what the list had is not told again");
 }
 
 #[tokio::test(flavor = "multi_thread")]

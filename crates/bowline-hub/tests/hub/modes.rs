@@ -53,6 +53,8 @@ async fn a_managed_agent_becomes_autonomous_when_it_holds_everything_itself() {
     assert_eq!((view.mode, view.changing), (Mode::Managed, Some(Mode::Autonomous)));
     let blocked = stage.admin.create_object("alpha", &config_map("z", "web", "1")).await;
     assert_eq!(code(blocked), "BL-0135");
+    let would = stage.admin.would_put_object("alpha", &config_map("z", "web", "1")).await;
+    assert_eq!(code(would), "BL-0135");
 
     let own = desired_shelf(&agent.name, Owner::Agent);
     let mut all = agent

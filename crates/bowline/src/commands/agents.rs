@@ -3,7 +3,8 @@
 use bowline_client::Client;
 use bowline_client::api::{AgentCreate, AgentView, ModeChange, ObjectQuery, ObjectView};
 use bowline_resources::{Mode, Owner, Rule};
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
+use serde_json::{Value, json};
 
 use super::Output;
 use crate::connect::Connection;
@@ -53,11 +54,51 @@ enum Verb {
         /// managed or autonomous
         mode: Mode,
     },
+    /// Change an agent's labels, keys or rules, at once
+    Set(Set),
     /// Take an agent, its shelves and its certificates out of the fleet
     Remove {
         /// The agent
         name: String,
     },
+}
+
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("what").required(true).multiple(true))]
+struct Set {
+    /// The agent
+    name: String,
+    /// A mark to select by, or KEY- to take one off; may be given several times
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label, group = "what")]
+    labels: Vec<(String, Option<String>)>,
+    /// A part of key/value that it may copy and write, and from now on no others; may be repeated
+    #[arg(long = "kv-prefix", value_name = "PREFIX", group = "what")]
+    kv_prefixes: Vec<String>,
+    /// It may copy and write all of key/value
+    #[arg(long, conflicts_with = "kv_prefixes", group = "what")]
+    every_key: bool,
+    /// Whose word counts for a part of its objects, instead of the rules so far; may be repeated
+    #[arg(long = "rule", value_name = "OWNER=[NAMESPACE/]KIND", value_parser = rule, group = "what")]
+    rules: Vec<Rule>,
+    /// Its mode says whose word counts for all of its objects
+    #[arg(long, conflicts_with = "rules", group = "what")]
+    no_rules: bool,
+}
+
+impl Set {
+    fn patch(&self) -> Value {
+        let mut patch = json!({});
+        for (key, value) in &self.labels {
+            patch["labels"][key] = json!(value);
+        }
+        if self.every_key || !self.kv_prefixes.is_empty() {
+            patch["kvPrefixes"] = json!(self.kv_prefixes);
+        }
+        if self.no_rules || !self.rules.is_empty() {
+            patch["rules"] = json!(self.rules);
+        }
+        patch
+    }
 }
 
 impl Agents {
@@ -90,6 +131,10 @@ impl Agents {
                     None => format!("agent {name} is {}\n", view.mode),
                 };
                 print::out(&text)
+            }
+            Verb::Set(set) => {
+                let view = client.patch_agent(&set.name, &set.patch()).await?;
+                print::out(&format!("agent {} set\n", view.name))
             }
             Verb::Remove { name } => {
                 let query = ObjectQuery { agent: Some(name.clone()), ..ObjectQuery::default() };
@@ -135,6 +180,14 @@ fn left(agent: &str, objects: &[ObjectView]) -> String {
         ));
     }
     out
+}
+
+/// `env=prod`, or `env-` to take it off.
+fn label(text: &str) -> Result<(String, Option<String>), String> {
+    match text.strip_suffix('-').filter(|key| !key.contains('=')) {
+        Some(key) => Ok((key.to_owned(), None)),
+        None => super::pair(text).map(|(key, value)| (key, Some(value))),
+    }
 }
 
 /// `agent=AppProject`, `hub=team-a/*`: a kind, in one namespace or in all, or all kinds of one.
@@ -195,6 +248,15 @@ mod tests {
         let told = left("a1", &many);
         assert!(told.contains("7 of them have finalizers") && told.contains("w4, ..."), "{told}");
         assert!(told.contains("kubectl patch"), "{told}");
+    }
+
+    #[test]
+    fn a_label_is_set_or_taken_off() {
+        let read = |text: &str| label(text).unwrap();
+        assert_eq!(read("env=prod"), ("env".into(), Some("prod".into())));
+        assert_eq!(read("env-"), ("env".into(), None));
+        assert_eq!(read("env=a-"), ("env".into(), Some("a-".into())));
+        assert!(label("env").is_err());
     }
 
     #[test]

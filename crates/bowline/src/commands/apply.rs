@@ -69,7 +69,8 @@ impl Apply {
             return Ok(format!("{key} unchanged\n"));
         }
         if self.dry_run {
-            let word = if before.is_some() { "would be configured" } else { "would be created" };
+            let would = client.would_put_object(&agent, object).await?;
+            let word = if would.created { "would be created" } else { "would be configured" };
             let text = diff_text(before.as_ref().map(|b| &b.object), Some(object));
             return Ok(format!("{key} {word}\n{text}"));
         }

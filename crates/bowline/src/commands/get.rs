@@ -1,5 +1,6 @@
 //! `bowline get`: lists; what goes on to watch is in `watch`.
 
+mod follow;
 mod watch;
 
 use bowline_client::Client;
@@ -58,7 +59,7 @@ impl Get {
         let this = self.apart()?;
         let client = connection.client()?;
         match (this.what.as_str(), self.watch) {
-            ("events" | "event", _) => this.events(&client).await,
+            ("events" | "event", _) => this.events(&client, connection.is_at_agent()).await,
             ("agents" | "agent", false) => this.agents(&client).await,
             ("agents" | "agent", true) => this.watch_agents(&client).await,
             ("audit", false) => this.audit(&client).await,

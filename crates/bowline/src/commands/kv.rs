@@ -138,14 +138,24 @@ async fn watch(client: &Client, prefix: Option<String>, output: Output) -> Outco
 }
 
 /// Every key that matches, page by page.
-pub(super) async fn all(client: &Client, mut query: KvQuery) -> Outcome<Vec<KvEntry>> {
-    let mut items = vec![];
+pub(super) async fn all(client: &Client, query: KvQuery) -> Outcome<Vec<KvEntry>> {
+    Ok(all_since(client, query).await?.0)
+}
+
+/// The same, and the cursor after which a watch tells all that the pages do not.
+pub(super) async fn all_since(
+    client: &Client,
+    mut query: KvQuery,
+) -> Outcome<(Vec<KvEntry>, Option<String>)> {
+    let (mut items, mut since) = (vec![], None);
     loop {
         let page = client.kv_list(&query).await?;
         items.extend(page.items);
+        // That of the first page: what changes between two pages is told again, and never missed.
+        since = since.or(page.cursor);
         query.from = page.next;
         if query.from.is_none() {
-            return Ok(items);
+            return Ok((items, since));
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod bench;
 mod dev;
+mod follow;
 mod rotation;
 mod settings;
 #[allow(dead_code, reason = "shared with another suite, which uses the rest")]

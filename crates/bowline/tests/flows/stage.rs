@@ -2,7 +2,7 @@
 //! be cut.
 
 #[path = "../lines/mod.rs"]
-mod lines;
+pub(crate) mod lines;
 #[path = "../ports/mod.rs"]
 pub(crate) mod ports;
 
@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use lines::{Lines, PATIENCE};
+use lines::Lines;
+pub(crate) use lines::PATIENCE;
 use ports::free_port;
 
 /// A running role. Killed when dropped.
@@ -140,6 +141,11 @@ impl Stage {
     /// Where agents connect.
     pub(crate) fn hub_port(&self) -> u16 {
         self.hub_port
+    }
+
+    /// Where its API is.
+    pub(crate) fn api_port(&self) -> u16 {
+        self.api_port
     }
 
     /// A file or folder of the stage.
@@ -417,6 +423,11 @@ impl Agent {
     /// Ends it in good order.
     pub(crate) fn drain(&mut self) {
         self.role.take().unwrap().drain();
+    }
+
+    /// Where its own API is.
+    pub(crate) fn api_port(&self) -> u16 {
+        self.api_port
     }
 
     /// The flag that says where the agent's own API is.

@@ -66,6 +66,45 @@ fn an_agent_may_be_narrowed_to_some_keys() {
 }
 
 #[test]
+fn an_agent_that_is_narrowed_while_it_is_connected_gives_keys_back() {
+    let stage = Stage::new("auto");
+    let a1 = stage.join("a1", "managed");
+    for key in ["site/a/x", "site/b/x"] {
+        stage.ok(&["kv", "put", key, "1"]);
+        stage.until("it has the key", || a1.run(&["kv", "get", key]).status.success());
+    }
+    let held = || a1.ok(&["kv", "list", "-o", "json"]);
+    stage.ok(&["agents", "set", "a1", "--kv-prefix", "site/a/", "--label", "env=prod"]);
+    stage.until("it holds no more than it may", || !held().contains("site/b/x"));
+    assert!(held().contains("site/a/x"));
+    assert!(!a1.run(&["kv", "put", "site/b/x", "2"]).status.success(), "another site's key");
+    assert_eq!(stage.ok(&["kv", "get", "site/b/x"]), "1");
+    let prod = || stage.ok(&["agents", "list", "-l", "env=prod", "-o", "json"]);
+    assert!(prod().contains("\"a1\""));
+    stage.ok(&["agents", "set", "a1", "--every-key", "--label", "env-"]);
+    stage.until("it has all again", || held().contains("site/b/x"));
+    assert!(!prod().contains("\"a1\""));
+    for wrong in [&["agents", "set", "a1"][..], &["agents", "set", "a1", "--label", "env"]] {
+        assert_eq!(stage.run(wrong).status.code(), Some(2), "{wrong:?}");
+    }
+    let audit = stage.ok(&["get", "audit", "-o", "json"]);
+    assert_eq!(audit.matches("agent.set").count(), 2, "{audit}");
+}
+
+#[test]
+fn a_dry_run_fails_where_the_write_would() {
+    let stage = Stage::new("auto");
+    stage.ok(&["agents", "create", "a1", "--mode", "autonomous"]);
+    let file = stage.write("web", "v1");
+    for (agent, told) in [("a2", "BL-0121"), ("a1", "BL-0134")] {
+        let out = stage.run(&["apply", "--dry-run", "--agent", agent, "-f", &file]);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(!out.status.success() && said.contains(told), "{said}");
+        assert!(out.stdout.is_empty());
+    }
+}
+
+#[test]
 fn a_mass_absence_is_held_until_a_person_approves_it() {
     let mut stage = Stage::new("auto");
     let m1 = stage.join("m1", "managed");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::response::Response;
-use bowline_client::api::{Deleted, ObjectView, Role};
+use bowline_client::api::{Deleted, ObjectView, Role, WriteQuery};
 use bowline_resources::{
     Deletion, Desired, Object, ObjectKey, Owner, RosterEntry, desired_shelf, merge_patch, rfc3339,
 };
@@ -28,6 +28,8 @@ pub(super) struct Writer {
     agent: String,
     key: ObjectKey,
     verb: &'static str,
+    /// Everything is checked, and nothing written: neither the object nor the audit.
+    dry_run: bool,
 }
 
 impl Writer {
@@ -38,9 +40,10 @@ impl Writer {
         agent: String,
         key: ObjectKey,
         verb: &'static str,
+        query: WriteQuery,
     ) -> Result<Self, Fault> {
         caller.object(Role::Operator, verb, &agent, &key)?;
-        let writer = Self { state, caller, agent, key, verb };
+        let writer = Self { state, caller, agent, key, verb, dry_run: query.dry_run };
         writer.entry()?;
         Ok(writer)
     }
@@ -84,7 +87,7 @@ impl Writer {
             _ => Desired::new(&object, fresh_uid(), clock::now()),
         };
         let status = if known.is_some() { StatusCode::OK } else { StatusCode::CREATED };
-        self.write(&entry, there.map(|f| f.wanted.rev), Some(desired), status).await
+        self.write(&entry, there.map(|f| f.wanted.rev), desired, status).await
     }
 
     pub(super) async fn patch(self, patch: &Value, expect: Expect) -> Result<Response, Fault> {
@@ -105,7 +108,7 @@ impl Writer {
         let Some(desired) = known.replaced(&object) else {
             return Ok(json(StatusCode::OK, &self.view(&there)?));
         };
-        self.write(&entry, Some(there.wanted.rev), Some(desired), StatusCode::OK).await
+        self.write(&entry, Some(there.wanted.rev), desired, StatusCode::OK).await
     }
 
     pub(super) async fn delete(self, expect: Expect) -> Result<Response, Fault> {
@@ -139,11 +142,15 @@ impl Writer {
         &self,
         entry: &RosterEntry,
         rev: Option<u64>,
-        desired: Option<Desired>,
+        desired: Desired,
         status: StatusCode,
     ) -> Result<Response, Fault> {
-        self.commit(entry, rev, desired).await?;
-        Ok(json(status, &self.view(&find(&self.state, entry, &self.key)?)?))
+        let key = self.key.record_key();
+        let supposed =
+            self.dry_run.then(|| Found::supposed(entry, key, rev.unwrap_or(0), &desired));
+        self.commit(entry, rev, Some(desired)).await?;
+        let found = supposed.map_or_else(|| find(&self.state, entry, &self.key), Ok)?;
+        Ok(json(status, &self.view(&found)?))
     }
 
     async fn commit(
@@ -156,6 +163,10 @@ impl Writer {
         let key = self.key.record_key();
         let guards = vec![Guard { key: key.clone(), at: rev }];
         let items = vec![Item { key, body: desired.map(|d| d.encode()) }];
+        if self.dry_run {
+            handle.would_write(&shelf, guards, items).await?;
+            return Ok(rev.unwrap_or(0));
+        }
         let deed = Deed {
             agent: Some(self.agent.clone()),
             ..self.caller.deed(self.verb, self.key.to_string())

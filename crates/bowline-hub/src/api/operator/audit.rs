@@ -22,7 +22,9 @@ pub(super) fn routes(routes: Routes) -> Routes {
         "from": "127.0.0.1", "verb": "object.put", "what": "core/ConfigMap/default/hello",
         "agent": "alpha", "outcome": "done",
     });
-    let page = json!({"items": [entry], "continue": "01a0c5d2f000-0000070a1b"});
+    let page = json!({
+        "items": [entry], "continue": "01a0c5d2f000-0000070a1b", "cursor": "0a1b2c3d-7",
+    });
     let doc = Doc::get("/audit", "Who did what, newest first")
         .query(&["who", "agent", "verb", "after", "limit", "continue"])
         .gives("AuditList", &page);
@@ -35,6 +37,7 @@ async fn list(
     Params(query): Params<AuditQuery>,
 ) -> Result<Response, Fault> {
     caller.fleet(Role::Admin, "audit.get", "")?;
+    let cursor = Some(state.views.ring.now());
     let limit = limit(query.limit);
     let wanted = |entry: &AuditEntry| {
         if query.after.is_some_and(|after| entry.time < after) {
@@ -49,5 +52,5 @@ async fn list(
     let more = items.len() > limit;
     items.truncate(limit);
     let next = items.last().filter(|_| more).map(|entry| entry.id.clone());
-    Ok(json(StatusCode::OK, &List { items, next, cursor: None }))
+    Ok(json(StatusCode::OK, &List { items, next, cursor }))
 }

@@ -43,8 +43,23 @@ fn arrived(control: &Control, member: &Member, name: &str) -> Value {
 fn refresh_sync_and_terminate_reach_an_agent_of_a_go_principal() {
     let control = Control::new(Auth::Mtls, &["m"]);
     let agent = control.agent("m", "managed", &[]);
-    let (here, there) = (agent.here("web"), agent.there("web"));
     arrived(&control, &agent, "web");
+    refresh_sync_and_terminate(&control, &agent);
+}
+
+#[test]
+fn refresh_sync_and_terminate_reach_an_autonomous_agent_of_a_go_principal() {
+    let control = Control::new(Auth::Mtls, &["a"]);
+    let agent = control.agent("a", "autonomous", &[]);
+    let home = json!({"destination": {"name": "in-cluster"}});
+    agent.site.create(&app(&agent.home, "web", &home));
+    control.shows(&control.plane, &agent.there("web"), "it is shown", |o| !o.is_null());
+    refresh_sync_and_terminate(&control, &agent);
+}
+
+/// Asks for each on the control plane, and does on the agent's cluster what Argo CD does about it.
+fn refresh_sync_and_terminate(control: &Control, agent: &Member) {
+    let (here, there) = (agent.here("web"), agent.there("web"));
     for how in ["normal", "hard"] {
         control.plane.patch(&there, &json!({"metadata": {"annotations": {REFRESH: how}}}));
         let asked = |o: &Value| o["metadata"]["annotations"][REFRESH] == how;
@@ -148,6 +163,26 @@ fn projects_and_repositories_that_change_behind_a_cut_line_arrive_all_the_same()
     let two = |o: &Value| o["data"]["password"] == "dHdv";
     control.shows(&agent.site, &here("secret", "repo"), "a new password", two);
     control.shows(&agent.site, &here("appproject", "goes"), "gone", Value::is_null);
+}
+
+#[test]
+fn gpg_keys_of_a_go_principal_arrive_change_and_go() {
+    let control = Control::new(Auth::Mtls, &["m"]);
+    let agent = control.agent("m", "managed", &[]);
+    let keys = |namespace: &str| format!("configmap/{namespace}/argocd-gpg-keys-cm");
+    let (here, there) = (keys(&agent.home), keys(&control.argocd));
+    control.plane.create(&json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"4AEE18F83AFDEB23": "one"},
+        "metadata": {"name": "argocd-gpg-keys-cm", "namespace": control.argocd},
+    }));
+    let has = |word: &'static str| move |o: &Value| o["data"] == json!({"4AEE18F83AFDEB23": word});
+    control.shows(&agent.site, &here, "they are there", has("one"));
+    control.plane.patch(&there, &json!({"data": {"4AEE18F83AFDEB23": "two"}}));
+    control.shows(&agent.site, &here, "they have changed", has("two"));
+    agent.site.patch(&here, &json!({"data": {"4AEE18F83AFDEB23": "mine"}}));
+    control.shows(&agent.site, &here, "put back", has("two"));
+    control.plane.delete(&there);
+    control.shows(&agent.site, &here, "gone", Value::is_null);
 }
 
 #[test]

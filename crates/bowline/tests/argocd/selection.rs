@@ -211,3 +211,34 @@ fn one_namespace_may_be_the_agents_own_and_the_rest_the_hubs() {
     let there = scene.site.get(&format!("application/{own}/theirs"));
     assert!(there.is_none(), "the hub's word does not count in that namespace");
 }
+
+#[test]
+fn one_namespace_of_an_autonomous_agent_may_be_the_hubs_and_the_rest_its_own() {
+    let name = bowline_testbed::namespace("autonomous");
+    let settings = json!({"control-plane": {"mapping": "destination"}});
+    let mut scene = Scene::without_agent(&name, "autonomous", &[], &settings);
+    let (given, plane, site) = (format!("{name}-given"), scene.plane.clone(), scene.site.clone());
+    scene.lend(&plane, &given);
+    scene.lend(&site, &given);
+    let rule = format!("hub={given}/*");
+    scene.bowline(&["agents", "create", &name, "--mode", "autonomous", "--rule", &rule]);
+    let settings = json!({"kubernetes": {"namespaces": [given]}});
+    let _agent = scene.join(&name, "autonomous", &settings);
+    let to_it = json!({"destination": {"name": name, "namespace": "web"}});
+    scene.plane.create(&app(&given, "ours", &to_it));
+    let place = format!("application/{given}/ours");
+    scene.site_shows(&place, "it is there", |o| o["spec"]["destination"]["name"] == "in-cluster");
+    scene.site.patch(&place, &json!({"spec": {"source": {"path": "mine"}}}));
+    scene.site_shows(&place, "changed back", |o| o["spec"]["source"]["path"] == "guestbook");
+    scene.site.patch(&place, &json!({"status": {"health": {"status": "Healthy"}}}));
+    scene.plane_shows(&place, "healthy", |o| o["status"]["health"]["status"] == "Healthy");
+    let home = json!({"destination": {"name": "in-cluster"}});
+    scene.site.create(&app(&scene.home, "own", &home));
+    scene.plane_shows(&scene.there("own"), "shown", |o| !o.is_null());
+    scene.plane.patch(&scene.there("own"), &json!({"spec": {"source": {"path": "theirs"}}}));
+    scene.plane_shows(&scene.there("own"), "changed back", |o| {
+        o["spec"]["source"]["path"] == "guestbook"
+    });
+    scene.plane.delete(&place);
+    scene.site_shows(&place, "gone", Value::is_null);
+}

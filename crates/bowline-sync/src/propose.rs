@@ -9,6 +9,13 @@ use crate::gate::Verb;
 use crate::node::Node;
 use crate::own::{Answer, Draft, Status};
 
+/// What is told whoever asks for what the gate does not let it have.
+pub const FORBIDDEN: &str = "BL-0204: the gate does not allow that";
+/// What is told whoever proposes to a shelf that is not there.
+pub const NO_SHELF: &str = "BL-0212: the owner has no such shelf";
+/// What is told whoever proposes on and never says which answers it has.
+pub const UNSETTLED: &str = "BL-0213: too many answers are not settled";
+
 /// A proposal of this node's that is not answered yet.
 #[derive(Debug)]
 pub(crate) struct Asked {
@@ -134,17 +141,18 @@ impl Node {
     pub(crate) fn proposed(&mut self, link: LinkId, p: Proposal, out: &mut Vec<Action>) {
         let Some(peer) = self.links.get(&link).map(|l| l.peer.clone()) else { return };
         let access = self.gate.may(&peer, Verb::Propose, &p.shelf);
-        let session = self.session;
-        let Some(own) = self.own.get_mut(&p.shelf) else {
-            return refuse(link, p.id, "there is no such shelf here", out);
-        };
         let allowed = p.id.node == peer
             && access != crate::Access::Denied
             && p.items.iter().all(|i| access.covers(i.key.as_str()))
             && p.guards.iter().all(|g| access.covers(g.key.as_str()));
+        // Before all else: whoever may not write there does not learn whether the shelf exists.
         if !allowed {
-            return refuse(link, p.id, "the gate does not let this node write there", out);
+            return refuse(link, p.id, FORBIDDEN, out);
         }
+        let session = self.session;
+        let Some(own) = self.own.get_mut(&p.shelf) else {
+            return refuse(link, p.id, NO_SHELF, out);
+        };
         if !own.admits(&p.id, p.settled) {
             return send_verdict(link, p.id, Verdict::Unknown, out);
         }
@@ -162,7 +170,7 @@ impl Node {
             return send_verdict(link, p.id, Verdict::Unknown, out);
         }
         if own.is_flooded(&p.id) {
-            return refuse(link, p.id, "too many answers are not settled", out);
+            return refuse(link, p.id, UNSETTLED, out);
         }
         self.waiting.insert(p.id.clone(), (link, p.shelf.clone()));
         if p.ask.is_some() {
@@ -254,7 +262,7 @@ fn refuse(link: LinkId, id: ProposalId, why: &str, out: &mut Vec<Action>) {
 
 fn why(error: &WriteError) -> String {
     match error {
-        WriteError::NoShelf => "there is no such shelf here".into(),
+        WriteError::NoShelf => NO_SHELF.into(),
         WriteError::Stopped => "the shelf is stopped until a person decides".into(),
         WriteError::Adopting => "the shelf is being taken back from a peer: ask again".into(),
         WriteError::Conflict(key, Some(rev)) => format!("{key} is at rev {rev}"),

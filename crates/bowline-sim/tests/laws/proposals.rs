@@ -1,7 +1,7 @@
 //! Proposals: at most once, answered in the end, and read by whoever wrote.
 
 use bowline_sim::{Wish, World, interest, item, key, node, shelf};
-use bowline_sync::{Decision, Event, Frame, Recovery, WriteError};
+use bowline_sync::{Decision, Event, Frame, NO_SHELF, Recovery, UNSETTLED, WriteError};
 use bowline_types::{Guard, Verdict};
 
 use super::{deliver_all, disk, down, event, on_wire, roll_back, up, world};
@@ -199,7 +199,8 @@ fn whoever_holds_no_copy_is_told_at_once() {
     assert!(w.live(&node(1), &s).is_empty());
     let nowhere = w.propose(&node(1), &shelf(0, "none"), "x", "1", false);
     w.settle(&mut r);
-    assert!(matches!(w.judged[&nowhere], Verdict::Refused { .. }));
+    let Verdict::Refused { why, .. } = &w.judged[&nowhere] else { panic!("{:?}", w.judged) };
+    assert_eq!(why, NO_SHELF);
 }
 
 #[test]
@@ -383,5 +384,11 @@ fn a_proposer_that_settles_nothing_is_refused_in_the_end() {
         event(&mut w, 0, Event::Frame(link, Frame::Propose(Box::new(p))));
     }
     assert_eq!(disk(&w, 0).shelves[&s].verdicts.len(), 4096);
+    let told = on_wire(&w, link, 1);
+    let refused = told.iter().filter(|f| {
+        let Frame::Verdict { verdict, .. } = f else { return false };
+        matches!(verdict, Verdict::Refused { why, .. } if why == UNSETTLED)
+    });
+    assert_eq!(refused.count(), 4999 - 4096);
     w.settle(&mut r);
 }

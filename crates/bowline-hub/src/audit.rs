@@ -109,11 +109,6 @@ impl Auditor {
         let _stopped = done.await;
     }
 
-    /// Writes an entry again, as it is now; nobody waits for it.
-    pub(crate) async fn amend(&self, key: &Key, entry: &AuditEntry) {
-        drop(self.queue(key, entry).await);
-    }
-
     async fn queue(&self, key: &Key, entry: &AuditEntry) -> oneshot::Receiver<bool> {
         let (done, answer) = oneshot::channel();
         let item = item(key, entry);

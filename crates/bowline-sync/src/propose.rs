@@ -1,6 +1,8 @@
 //! Proposals: asking an owner to write, and being asked.
 
-use bowline_types::{Guard, Item, LinkId, Mono, Proposal, ProposalId, ShelfId, Term, Verdict};
+use bowline_types::{
+    Guard, Item, LinkId, Mono, NodeId, Proposal, ProposalId, ShelfId, Term, Verdict,
+};
 use bytes::Bytes;
 
 use crate::event::{Action, Decision, Tag, WriteError};
@@ -138,21 +140,39 @@ impl Node {
 
     // ---- the one who is asked
 
-    pub(crate) fn proposed(&mut self, link: LinkId, p: Proposal, out: &mut Vec<Action>) {
-        let Some(peer) = self.links.get(&link).map(|l| l.peer.clone()) else { return };
-        let access = self.gate.may(&peer, Verb::Propose, &p.shelf);
-        let allowed = p.id.node == peer
+    /// Why a peer's proposal would be refused outright now, if it would: it is decided nowhere, and
+    /// nothing is remembered of it.
+    pub fn refusal(&self, peer: &NodeId, p: &Proposal) -> Option<&'static str> {
+        if let Some(why) = self.forbids(peer, p) {
+            return Some(why);
+        }
+        let own = self.own.get(&p.shelf)?;
+        let known = own.verdicts.contains_key(&p.id)
+            || own.is_deciding(&p.id)
+            || self.deciding.contains_key(&p.id);
+        (!known && own.is_flooded(&p.id, p.settled)).then_some(UNSETTLED)
+    }
+
+    fn forbids(&self, peer: &NodeId, p: &Proposal) -> Option<&'static str> {
+        let access = self.gate.may(peer, Verb::Propose, &p.shelf);
+        let allowed = p.id.node == *peer
             && access != crate::Access::Denied
             && p.items.iter().all(|i| access.covers(i.key.as_str()))
             && p.guards.iter().all(|g| access.covers(g.key.as_str()));
         // Before all else: whoever may not write there does not learn whether the shelf exists.
         if !allowed {
-            return refuse(link, p.id, FORBIDDEN, out);
+            return Some(FORBIDDEN);
         }
+        (!self.own.contains_key(&p.shelf)).then_some(NO_SHELF)
+    }
+
+    pub(crate) fn proposed(&mut self, link: LinkId, p: Proposal, out: &mut Vec<Action>) {
+        let Some(peer) = self.links.get(&link).map(|l| l.peer.clone()) else { return };
         let session = self.session;
-        let Some(own) = self.own.get_mut(&p.shelf) else {
-            return refuse(link, p.id, NO_SHELF, out);
-        };
+        if let Some(why) = self.forbids(&peer, &p) {
+            return refuse(link, p.id, why, out);
+        }
+        let Some(own) = self.own.get_mut(&p.shelf) else { return };
         if !own.admits(&p.id, p.settled) {
             return send_verdict(link, p.id, Verdict::Unknown, out);
         }
@@ -169,7 +189,7 @@ impl Node {
         if p.session != session || own.status != Status::Open || own.adopting.is_some() {
             return send_verdict(link, p.id, Verdict::Unknown, out);
         }
-        if own.is_flooded(&p.id) {
+        if own.is_flooded(&p.id, p.settled) {
             return refuse(link, p.id, UNSETTLED, out);
         }
         self.waiting.insert(p.id.clone(), (link, p.shelf.clone()));
@@ -260,7 +280,7 @@ fn refuse(link: LinkId, id: ProposalId, why: &str, out: &mut Vec<Action>) {
     send_verdict(link, id, verdict, out);
 }
 
-fn why(error: &WriteError) -> String {
+pub(crate) fn why(error: &WriteError) -> String {
     match error {
         WriteError::NoShelf => NO_SHELF.into(),
         WriteError::Stopped => "the shelf is stopped until a person decides".into(),

@@ -127,6 +127,31 @@ async fn audited(stage: &Stage, who: &str) -> Vec<AuditEntry> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_may_nothing_cannot_fill_the_audit() {
+    let stage = Stage::new().await;
+    stage.create_agent("alpha", Mode::Managed).await;
+    let viewer = client(&stage.hub, &new_token(&stage, Role::Viewer).await);
+    let key = config_map("a", "web", "1").key();
+    for n in 0..30 {
+        assert_eq!(code(viewer.kv_delete(&format!("k{n}"), None).await), "BL-0103");
+        assert_eq!(code(viewer.delete_object("alpha", &key, Expect::Any).await), "BL-0103");
+        let invented = format!("nobody-{n}");
+        assert_eq!(code(viewer.delete_object(&invented, &key, Expect::Any).await), "BL-0103");
+    }
+    // What is entered after them is there.
+    stage.admin.kv_put("k", Bytes::from("1"), None).await.unwrap();
+    let told = eventually("the entries", async || {
+        let told = audited(&stage, "somebody").await;
+        (told.len() >= 3).then_some(told)
+    })
+    .await;
+    let mut short: Vec<_> = told.iter().map(|e| (e.verb.as_str(), e.agent.as_deref())).collect();
+    short.sort_unstable();
+    let object = |agent| ("object.delete", Some(agent));
+    assert_eq!(short, [("kv.delete", None), object("alpha"), object("nobody-0")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_an_agent_may_not_write_is_entered_once_whatever_it_asks_for() {
     let (stage, home) = (Stage::new().await, tempfile::tempdir().unwrap());
     let agent = connected(&stage, home.path(), Mode::Managed).await;

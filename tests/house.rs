@@ -355,7 +355,11 @@ fn codes_of_wire_and_protocol_have_their_pages_and_no_page_is_stale() {
     let mut needed = codes(&read("crates/bowline-wire/src/error.rs"), "\"W", 3);
     needed = needed.iter().map(|c| c.trim_matches('"').to_owned()).collect();
     assert!(!needed.is_empty(), "the wire has codes");
-    needed.extend(codes(&read("crates/bowline-drive/src/links.rs"), "BL-", 4));
+    for file in ["drive/src/links.rs", "drive/src/pressure.rs", "sync/src/propose.rs"] {
+        let codes = codes(&read(&format!("crates/bowline-{file}")), "BL-", 4);
+        assert!(!codes.is_empty(), "{file} has codes");
+        needed.extend(codes);
+    }
     for code in needed {
         let page = read(&format!("docs/errors/{code}.md"));
         assert!(page.starts_with(&format!("# {code}: ")), "{code}: begins with its name");

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bowline_drive::{Handle, LinkNews};
 use bowline_identity::tls::{Reason, Whose};
+use bowline_sync::FORBIDDEN;
 use bowline_types::{LinkId, NodeId, Wall};
 use bowline_wire::{
     Backoff, Counters, Dialer, Link, LinkEvent, LinkHandle, Outbound, Reconnector, Transport,
@@ -290,7 +291,7 @@ impl Tunnels {
 /// Why a tunnel is not opened, if it is not.
 fn refusal(gate: &AgentGate, peer: &NodeId, request: &TunnelRequest) -> Option<String> {
     if !gate.streams(peer) {
-        return Some("BL-0204: the gate does not allow that".into());
+        return Some(FORBIDDEN.into());
     }
     let known = request.purpose == "echo";
     (!known).then(|| format!("this agent knows no {:?}", request.purpose))

@@ -61,16 +61,31 @@ pub trait Fold: Send {
         let _ = (news, now);
     }
 
-    /// A peer asks this node to write. What is returned is committed to this node's own shelves
+    /// A peer asks this node to write what it may. What is returned is committed to this node's own shelves
     /// in the same batch, whatever becomes of the proposal.
     fn proposed(&mut self, asked: &Asked<'_>, now: Now) -> Vec<(ShelfId, Vec<Item>)> {
         let _ = (asked, now);
         vec![]
     }
 
-    /// What became of it: durable if it was taken. Told once for each time that it was asked.
-    fn judged(&mut self, id: &ProposalId, verdict: &Verdict, now: Now) {
+    /// A peer asks for what is refused before anybody looks at it, for this reason. What is returned
+    /// is committed to this node's own shelves.
+    fn refused(&mut self, asked: &Asked<'_>, why: &str, now: Now) -> Vec<(ShelfId, Vec<Item>)> {
+        let _ = (asked, why, now);
+        vec![]
+    }
+
+    /// What became of what `proposed` was told: durable if it was taken. Told once for each time that
+    /// it was asked. What is returned is committed to this node's own shelves, so that it waits for
+    /// the disk where all else does that is counted before more proposals are let in.
+    fn judged(
+        &mut self,
+        id: &ProposalId,
+        verdict: &Verdict,
+        now: Now,
+    ) -> Vec<(ShelfId, Vec<Item>)> {
         let _ = (id, verdict, now);
+        vec![]
     }
 
     /// An own shelf is not as its owner left it; see its status.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use bowline_sync::{Event, Frame, Reason};
+use bowline_sync::{Event, FORBIDDEN, Frame, Reason};
 use bowline_types::LinkId;
 use bowline_wire::Link;
 use tokio::sync::Semaphore;
@@ -96,7 +96,7 @@ pub(crate) fn reason(reason: Reason) -> &'static str {
         Reason::BareClaim => "BL-0202: a place was claimed with no head that contains it",
         Reason::Nonsense => "BL-0203: a frame makes no sense where it came",
         Reason::Replaced => "a newer link of the same node took over",
-        Reason::Forbidden => "BL-0204: the gate does not allow that",
+        Reason::Forbidden => FORBIDDEN,
         Reason::Again => "say hello again",
     }
 }

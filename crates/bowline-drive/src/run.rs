@@ -1,6 +1,7 @@
 //! The loop: events in from links, store, clock and callers; actions out.
 
 mod act;
+mod asked;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -24,7 +25,7 @@ use crate::handle::{Handle, Reading};
 use crate::links::Stopwatch;
 use crate::load::load;
 use crate::metrics::Metrics;
-use crate::pressure::{NO_MORE, Pressure};
+use crate::pressure::Pressure;
 use crate::proposals::Proposals;
 use crate::traces::Traces;
 
@@ -156,6 +157,7 @@ pub fn start(options: Options, store: impl Store + 'static) -> Result<Drive, bow
         waits: BTreeMap::new(),
         proposals: Proposals::default(),
         pressure,
+        later: vec![],
         next_tag: 1,
         began: Instant::now(),
     };
@@ -215,6 +217,8 @@ struct Runner {
     waits: BTreeMap<Tag, Wait>,
     proposals: Proposals,
     pressure: Pressure,
+    /// What folds write about what this turn came to.
+    later: Vec<Event>,
     next_tag: u64,
     began: Instant,
 }
@@ -265,7 +269,12 @@ impl Runner {
         self.handle(events, &mut asked);
         // Each decision is a turn of its own, after all that this one wrote was handed to the store:
         // batches reach it in the order in which the node made them.
-        while let Some((from, proposal)) = asked.pop_front() {
+        loop {
+            if !self.later.is_empty() {
+                let events = std::mem::take(&mut self.later);
+                self.handle(events, &mut asked);
+            }
+            let Some((from, proposal)) = asked.pop_front() else { break };
             let decision = self.decider.decide(&from, &proposal, self.now());
             let (id, shelf) = (proposal.id, proposal.shelf);
             self.traces.decided(&id, &shelf, &decision);
@@ -422,34 +431,6 @@ impl Runner {
         if let Some(took) = ends.and_then(|l| l.stopwatch.came(frame)) {
             self.metrics.feed_ack_seconds.observe(took.as_secs_f64());
         }
-    }
-
-    /// Tells folds of a proposal before the node has it: what they write goes to disk with it. Says
-    /// whether the node is to have the event.
-    fn proposed(&mut self, event: &Event, events: &mut Vec<Event>) -> bool {
-        let Some((link, proposal)) = Proposals::of(event, &self.id) else { return true };
-        let Some(from) = self.links.get(&link).map(|l| l.peer.clone()) else { return true };
-        let again = self.proposals.is_known(&self.node, proposal);
-        if !again && !self.pressure.takes(proposal, self.writer.as_ref()) {
-            let (id, at) = (proposal.id.clone(), Cursor::default());
-            let verdict = Verdict::Refused { at, why: NO_MORE.into() };
-            self.act(Action::Send(link, Frame::Verdict { id, verdict }));
-            return false;
-        }
-        self.proposals.note(proposal);
-        let (now, asked) = (self.now(), Asked { from: &from, proposal, again });
-        let writes: Vec<_> = self.folds.iter_mut().flat_map(|f| f.proposed(&asked, now)).collect();
-        for (shelf, items) in writes {
-            let tag = Tag(self.next_tag);
-            self.next_tag += 1;
-            events.push(Event::Write { tag, shelf, guards: vec![], items });
-        }
-        true
-    }
-
-    fn judged(&mut self, id: &ProposalId, verdict: &Verdict) {
-        let now = self.now();
-        self.folds.iter_mut().for_each(|f| f.judged(id, verdict, now));
     }
 
     fn link_down(&mut self, link: LinkId, peer: NodeId, events: &mut Vec<Event>) {

@@ -102,16 +102,17 @@ impl Auditor {
         Entered { key, entry, done }
     }
 
+    /// Enters a deed for which nobody waits, if there is room; says whether there was.
+    pub(crate) fn try_enter(&self, deed: Deed, outcome: Outcome) -> bool {
+        let (key, entry) = written_down(deed, outcome, clock::now());
+        self.queue.try_send((item(&key, &entry), oneshot::channel().0)).is_ok()
+    }
+
     /// What was entered as done was not: says so under the same key.
     pub(crate) async fn correct(&self, entered: Entered, outcome: Outcome, why: &str) {
         let entry = AuditEntry { outcome, detail: shortened(why), ..entered.entry };
         let done = self.queue(&entered.key, &entry).await;
         let _stopped = done.await;
-    }
-
-    /// Writes an entry again, as it is now; nobody waits for it.
-    pub(crate) async fn amend(&self, key: &Key, entry: &AuditEntry) {
-        drop(self.queue(key, entry).await);
     }
 
     async fn queue(&self, key: &Key, entry: &AuditEntry) -> oneshot::Receiver<bool> {

@@ -25,6 +25,7 @@ use crate::access::{self, TokenEntry};
 use crate::admission::{Desk, Plain};
 use crate::audit::{self, Auditor, Deed};
 use crate::contacts::{self, Contacts};
+use crate::denials::Denials;
 use crate::dialect::{Dialect, Sessions};
 use crate::gate::{Gatekeeper, HubSealer};
 use crate::handover::Handovers;
@@ -123,6 +124,7 @@ impl Hub {
         }
         let state = Arc::new(State {
             audit: Auditor::start(handle.clone()),
+            denials: Denials::default(),
             views,
             pki,
             metrics: HubMetrics::default(),

@@ -11,6 +11,7 @@ mod audit;
 mod clear;
 mod clock;
 mod contacts;
+mod denials;
 mod dialect;
 mod gate;
 mod handover;

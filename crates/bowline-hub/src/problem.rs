@@ -50,6 +50,8 @@ bowline_client::problems! {
     StoreFailed = "BL-0209", 503, "the hub's store takes no more writes";
     DiskFull = "BL-0210", 507, "the hub's disk is full";
     NoMore = "BL-0211", 503, "the owner's disk takes no more for now";
+    NotThere = "BL-0212", 404, "the owner has no such shelf";
+    Unsettled = "BL-0213", 503, "too many answers are not settled";
     NoCertificate = "BL-0301", 401, "no usable certificate was shown";
     Revoked = "BL-0302", 403, "the certificate has been revoked";
     NotInRoster = "BL-0303", 403, "the agent is not in the roster";

@@ -32,7 +32,6 @@ pub(crate) async fn run(state: Arc<State>, mut todo: Todo) {
             work = todo.recv() => match work {
                 Some(Work::Reap(agent, key)) => reap(&state, &agent, &key).await,
                 Some(Work::Settle(agent)) => settle(&state, &agent).await,
-                Some(Work::Amend(key, entry)) => state.audit.amend(&key, &entry).await,
                 None => return,
             },
             _ = tick.tick() => {

@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 use crate::access::{self, RevokedEntry};
 use crate::audit::Auditor;
 use crate::contacts::Contacts;
+use crate::denials::Denials;
 use crate::dialect::{self, Dialect, Sessions};
 use crate::handover::Handovers;
 use crate::metrics::HubMetrics;
@@ -31,6 +32,8 @@ pub(crate) struct State {
     pub(crate) views: Arc<Views>,
     pub(crate) pki: Pki,
     pub(crate) audit: Auditor,
+    /// What callers were denied of late.
+    pub(crate) denials: Denials,
     pub(crate) metrics: HubMetrics,
     /// The agents' ports, once they listen.
     pub(crate) servers: OnceLock<Vec<ServerHandle>>,

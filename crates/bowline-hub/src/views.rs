@@ -11,7 +11,6 @@ pub(crate) mod roster;
 
 use std::sync::Arc;
 
-use bowline_client::api::AuditEntry;
 use bowline_drive::{Asked, Fold, LinkNews};
 use bowline_resources::{ObjectKey, roster_shelf};
 use bowline_sync::Status;
@@ -32,8 +31,6 @@ pub(crate) enum Work {
     Reap(NodeId, bowline_types::Key),
     /// A change of mode may have become possible.
     Settle(NodeId),
-    /// What an agent asked for is decided: its audit entry says so.
-    Amend(bowline_types::Key, Box<AuditEntry>),
 }
 
 /// All views.
@@ -151,10 +148,15 @@ impl Fold for Folder {
         if items.is_empty() { vec![] } else { vec![(shelves::audit(), items)] }
     }
 
-    fn judged(&mut self, id: &ProposalId, verdict: &Verdict, _: Now) {
-        for (key, entry) in self.0.proposed.judged(id, verdict) {
-            self.0.todo(Work::Amend(key, Box::new(entry)));
-        }
+    fn refused(&mut self, asked: &Asked<'_>, why: &str, now: Now) -> Vec<(ShelfId, Vec<Item>)> {
+        let from = self.0.links.get(asked.from).map(|l| l.remote.ip().to_string());
+        let item = self.0.proposed.refused(asked, why, from, now.wall);
+        item.into_iter().map(|item| (shelves::audit(), vec![item])).collect()
+    }
+
+    fn judged(&mut self, id: &ProposalId, verdict: &Verdict, _: Now) -> Vec<(ShelfId, Vec<Item>)> {
+        let items = self.0.proposed.judged(id, verdict);
+        if items.is_empty() { vec![] } else { vec![(shelves::audit(), items)] }
     }
 
     fn forgot(&mut self, shelf: &ShelfId, status: Status, _: Now) {

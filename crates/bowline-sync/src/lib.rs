@@ -29,5 +29,6 @@ pub use map::Map;
 pub use node::Node;
 pub use own::{Own, Status};
 pub use plan::{Class, Plan, Recovery};
+pub use propose::{FORBIDDEN, NO_SHELF, UNSETTLED};
 pub use report::{FedReport, LinkReport, Report, ShelfReport};
 pub use taken::Taken;

@@ -13,7 +13,7 @@ use crate::copy::Copy;
 use crate::event::{Action, Event, Reason, Tag, WriteError};
 use crate::gate::{Gate, Sealer};
 use crate::link::{Limits, Link};
-use crate::own::{Draft, Own};
+use crate::own::{Draft, Own, is_too_large};
 use crate::plan::{Class, Plan};
 use crate::propose::Asked;
 use crate::taken::Taken;
@@ -244,6 +244,13 @@ impl Node {
                 self.stage(&shelf, |o, t| o.collect(t, rev));
             }
             Event::Interest(shelf, interest) => self.interest(shelf, interest, out),
+            // Its owner would close the link.
+            Event::Propose { tag, guards, items, .. }
+                if guards.len() > MAX_COMMIT_RECORDS || is_too_large(&items) =>
+            {
+                let why = crate::propose::why(&WriteError::TooLarge);
+                out.push(Action::Judged(tag, Verdict::Refused { at: Cursor::default(), why }));
+            }
             Event::Propose { tag, shelf, guards, items, ask, patience } => {
                 let number = self.propose(tag, shelf, patience);
                 if let Some(asked) = self.asked.get_mut(&number) {

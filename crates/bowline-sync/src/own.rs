@@ -179,8 +179,7 @@ impl Own {
         if self.pending.iter().any(|p| matches!(p.turn, Turn::Replace(_))) {
             return Err(WriteError::Adopting);
         }
-        let weight: usize = items.iter().map(Item::weight).sum();
-        if items.len() > MAX_COMMIT_RECORDS || weight > MAX_COMMIT_BYTES {
+        if is_too_large(items) {
             return Err(WriteError::TooLarge);
         }
         for guard in guards {
@@ -371,8 +370,8 @@ impl Own {
     }
 
     /// Whether a proposer leaves more answers unsettled than will be remembered for it.
-    pub(crate) fn is_flooded(&self, id: &ProposalId) -> bool {
-        let first = ProposalId { number: 0, ..id.clone() };
+    pub(crate) fn is_flooded(&self, id: &ProposalId, settled: u64) -> bool {
+        let first = ProposalId { number: settled, ..id.clone() };
         let told = self.verdicts.range(first..).take_while(|v| v.0.node == id.node).count();
         let coming = self.pending.iter().filter_map(|p| p.verdict.as_ref());
         told + coming.filter(|v| v.0.node == id.node).count() >= MAX_UNSETTLED
@@ -407,6 +406,12 @@ impl Answer {
 fn blank(id: &ShelfId) -> Copy {
     let place = Place { cursor: Cursor::default(), seen: Cursor::default(), part: None };
     Copy::blank(Head::blank(id.clone()), place)
+}
+
+/// More than a commit may hold.
+pub(crate) fn is_too_large(items: &[Item]) -> bool {
+    let weight: usize = items.iter().map(Item::weight).sum();
+    items.len() > MAX_COMMIT_RECORDS || weight > MAX_COMMIT_BYTES
 }
 
 /// The items of a commit by key, each key once: the last that is said of it counts.

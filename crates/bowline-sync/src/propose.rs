@@ -1,6 +1,8 @@
 //! Proposals: asking an owner to write, and being asked.
 
-use bowline_types::{Guard, Item, LinkId, Mono, Proposal, ProposalId, ShelfId, Term, Verdict};
+use bowline_types::{
+    Guard, Item, LinkId, Mono, NodeId, Proposal, ProposalId, ShelfId, Term, Verdict,
+};
 use bytes::Bytes;
 
 use crate::event::{Action, Decision, Tag, WriteError};
@@ -8,6 +10,13 @@ use crate::frame::Frame;
 use crate::gate::Verb;
 use crate::node::Node;
 use crate::own::{Answer, Draft, Status};
+
+/// What is told whoever asks for what the gate does not let it have.
+pub const FORBIDDEN: &str = "BL-0204: the gate does not allow that";
+/// What is told whoever proposes to a shelf that is not there.
+pub const NO_SHELF: &str = "BL-0212: the owner has no such shelf";
+/// What is told whoever proposes on and never says which answers it has.
+pub const UNSETTLED: &str = "BL-0213: too many answers are not settled";
 
 /// A proposal of this node's that is not answered yet.
 #[derive(Debug)]
@@ -131,20 +140,39 @@ impl Node {
 
     // ---- the one who is asked
 
-    pub(crate) fn proposed(&mut self, link: LinkId, p: Proposal, out: &mut Vec<Action>) {
-        let Some(peer) = self.links.get(&link).map(|l| l.peer.clone()) else { return };
-        let access = self.gate.may(&peer, Verb::Propose, &p.shelf);
-        let session = self.session;
-        let Some(own) = self.own.get_mut(&p.shelf) else {
-            return refuse(link, p.id, "there is no such shelf here", out);
-        };
-        let allowed = p.id.node == peer
+    /// Why a peer's proposal would be refused outright now, if it would: it is decided nowhere, and
+    /// nothing is remembered of it.
+    pub fn refusal(&self, peer: &NodeId, p: &Proposal) -> Option<&'static str> {
+        if let Some(why) = self.forbids(peer, p) {
+            return Some(why);
+        }
+        let own = self.own.get(&p.shelf)?;
+        let known = own.verdicts.contains_key(&p.id)
+            || own.is_deciding(&p.id)
+            || self.deciding.contains_key(&p.id);
+        (!known && own.is_flooded(&p.id, p.settled)).then_some(UNSETTLED)
+    }
+
+    fn forbids(&self, peer: &NodeId, p: &Proposal) -> Option<&'static str> {
+        let access = self.gate.may(peer, Verb::Propose, &p.shelf);
+        let allowed = p.id.node == *peer
             && access != crate::Access::Denied
             && p.items.iter().all(|i| access.covers(i.key.as_str()))
             && p.guards.iter().all(|g| access.covers(g.key.as_str()));
+        // Before all else: whoever may not write there does not learn whether the shelf exists.
         if !allowed {
-            return refuse(link, p.id, "the gate does not let this node write there", out);
+            return Some(FORBIDDEN);
         }
+        (!self.own.contains_key(&p.shelf)).then_some(NO_SHELF)
+    }
+
+    pub(crate) fn proposed(&mut self, link: LinkId, p: Proposal, out: &mut Vec<Action>) {
+        let Some(peer) = self.links.get(&link).map(|l| l.peer.clone()) else { return };
+        let session = self.session;
+        if let Some(why) = self.forbids(&peer, &p) {
+            return refuse(link, p.id, why, out);
+        }
+        let Some(own) = self.own.get_mut(&p.shelf) else { return };
         if !own.admits(&p.id, p.settled) {
             return send_verdict(link, p.id, Verdict::Unknown, out);
         }
@@ -161,8 +189,8 @@ impl Node {
         if p.session != session || own.status != Status::Open || own.adopting.is_some() {
             return send_verdict(link, p.id, Verdict::Unknown, out);
         }
-        if own.is_flooded(&p.id) {
-            return refuse(link, p.id, "too many answers are not settled", out);
+        if own.is_flooded(&p.id, p.settled) {
+            return refuse(link, p.id, UNSETTLED, out);
         }
         self.waiting.insert(p.id.clone(), (link, p.shelf.clone()));
         if p.ask.is_some() {
@@ -252,9 +280,9 @@ fn refuse(link: LinkId, id: ProposalId, why: &str, out: &mut Vec<Action>) {
     send_verdict(link, id, verdict, out);
 }
 
-fn why(error: &WriteError) -> String {
+pub(crate) fn why(error: &WriteError) -> String {
     match error {
-        WriteError::NoShelf => "there is no such shelf here".into(),
+        WriteError::NoShelf => NO_SHELF.into(),
         WriteError::Stopped => "the shelf is stopped until a person decides".into(),
         WriteError::Adopting => "the shelf is being taken back from a peer: ask again".into(),
         WriteError::Conflict(key, Some(rev)) => format!("{key} is at rev {rev}"),

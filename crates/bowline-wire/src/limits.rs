@@ -9,7 +9,7 @@ pub struct Limits {
     pub message: usize,
     /// The largest frame once it is unpacked, in bytes.
     pub inflated: usize,
-    /// The most records, items or guards in a frame.
+    /// The most records in a frame; of items and guards there are no more than a commit may hold.
     pub records: usize,
     /// The most rows in a `Hello`.
     pub rows: usize,

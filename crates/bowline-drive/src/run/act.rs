@@ -1,7 +1,7 @@
 //! What the node says is to be done, done.
 
 use bowline_sync::{Action, Frame, Tag, WriteError};
-use bowline_types::{Cursor, Verdict};
+use bowline_types::{Cursor, ProposalId, Verdict};
 use tracing::{debug, error, warn};
 
 use super::{Runner, Wait};
@@ -17,7 +17,11 @@ impl Runner {
                 }
             }
             Action::Send(link, frame) => {
+                // A peer that uses another's name is answered too; that other's proposal is not.
+                let of_peer =
+                    |id: &ProposalId| self.links.get(&link).is_none_or(|ends| ends.peer == id.node);
                 if let Frame::Verdict { id, verdict } = &frame
+                    && of_peer(id)
                     && self.proposals.answered(id)
                 {
                     self.judged(id, verdict);

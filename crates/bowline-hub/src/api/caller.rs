@@ -15,6 +15,7 @@ use http::request::Parts;
 use crate::access::TokenEntry;
 use crate::audit::Deed;
 use crate::clock;
+use crate::denials::and_more;
 use crate::problem::{Code, Fault};
 use crate::state::State;
 use crate::views::roster::Listed;
@@ -175,15 +176,22 @@ impl Caller {
         Err(self.denied(Code::Role, verb, about, why))
     }
 
-    /// A no, which goes to the audit unless it was only about reading.
+    /// A no, which goes to the audit unless it was only about reading, or like one a moment ago.
     fn denied(&self, code: Code, verb: &'static str, about: About<'_>, why: String) -> Fault {
         if !verb.ends_with(".get") {
-            let agent = about.agent.map(str::to_owned);
-            let deed = Deed { detail: why.clone(), agent, ..self.deed(verb, about.what) };
-            let state = self.state.clone();
-            tokio::spawn(async move {
-                state.audit.enter(deed, Outcome::Denied).await;
-            });
+            let state = &self.state;
+            let enter = |more| {
+                let (agent, detail) = (about.agent.map(str::to_owned), why.clone());
+                let detail = and_more(detail, more);
+                let deed = Deed { detail, agent, ..self.deed(verb, about.what) };
+                state.audit.try_enter(deed, Outcome::Denied)
+            };
+            // Names of agents that are not there are the caller's to make up without end.
+            let there = |name: &&str| {
+                NodeId::new(name).is_ok_and(|node| state.views.roster.get(&node).is_some())
+            };
+            let agent = about.agent.filter(there);
+            state.denials.enter(&self.token.id, verb, agent, clock::now(), enter);
         }
         code.because(why).hint("ask an admin for a token: `bowline token create`")
     }

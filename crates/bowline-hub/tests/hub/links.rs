@@ -3,6 +3,7 @@
 use bowline_client::api::OperationCreate;
 use bowline_client::api::PingRequest;
 use bowline_resources::{Health, Mode, Operation, Sync};
+use bowline_sync::FORBIDDEN;
 use bowline_types::{Interest, ShelfId, Verdict};
 
 use crate::agent::{Agent, connected, join, kv};
@@ -126,7 +127,8 @@ async fn an_agent_writes_keys_within_its_rights_by_compare_and_set() {
     let patience = std::time::Duration::from_secs(60);
     let roster = "hub/roster".parse().unwrap();
     let verdict = agent.handle.propose(&roster, vec![], vec![item], None, patience).await.unwrap();
-    assert!(matches!(verdict, Verdict::Refused { .. }), "{verdict:?}");
+    let Verdict::Refused { why, .. } = verdict else { panic!("{verdict:?}") };
+    assert_eq!(why, FORBIDDEN);
 }
 
 #[tokio::test(flavor = "multi_thread")]

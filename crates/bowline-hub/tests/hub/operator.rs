@@ -6,7 +6,8 @@ use bowline_client::api::{
 };
 use bowline_hub::{Hub, HubOptions};
 use bowline_resources::{Mode, Observed, Of, RosterEntry, observed_shelf, roster_shelf};
-use bowline_types::{Item, NodeId, Verdict};
+use bowline_sync::FORBIDDEN;
+use bowline_types::{Item, Key, NodeId, Verdict};
 use bytes::Bytes;
 
 use crate::agent::{connected, kv, now};
@@ -118,6 +119,59 @@ async fn audit_entries_that_are_old_enough_go_however_few_they_are() {
     let stage = stage.restart().await;
     let left = stage.admin.audit(&AuditQuery::default()).await.unwrap().items;
     assert_eq!(left.len(), 0, "on disk too: {left:?}");
+}
+
+async fn audited(stage: &Stage, who: &str) -> Vec<AuditEntry> {
+    let query = AuditQuery { who: Some(who.into()), limit: Some(500), ..Default::default() };
+    stage.admin.audit(&query).await.unwrap().items
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_may_nothing_cannot_fill_the_audit() {
+    let stage = Stage::new().await;
+    stage.create_agent("alpha", Mode::Managed).await;
+    let viewer = client(&stage.hub, &new_token(&stage, Role::Viewer).await);
+    let key = config_map("a", "web", "1").key();
+    for n in 0..30 {
+        assert_eq!(code(viewer.kv_delete(&format!("k{n}"), None).await), "BL-0103");
+        assert_eq!(code(viewer.delete_object("alpha", &key, Expect::Any).await), "BL-0103");
+        let invented = format!("nobody-{n}");
+        assert_eq!(code(viewer.delete_object(&invented, &key, Expect::Any).await), "BL-0103");
+    }
+    // What is entered after them is there.
+    stage.admin.kv_put("k", Bytes::from("1"), None).await.unwrap();
+    let told = eventually("the entries", async || {
+        let told = audited(&stage, "somebody").await;
+        (told.len() >= 3).then_some(told)
+    })
+    .await;
+    let mut short: Vec<_> = told.iter().map(|e| (e.verb.as_str(), e.agent.as_deref())).collect();
+    short.sort_unstable();
+    let object = |agent| ("object.delete", Some(agent));
+    assert_eq!(short, [("kv.delete", None), object("alpha"), object("nobody-0")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_may_not_write_is_entered_once_whatever_it_asks_for() {
+    let (stage, home) = (Stage::new().await, tempfile::tempdir().unwrap());
+    let agent = connected(&stage, home.path(), Mode::Managed).await;
+    let (roster, patience) = (roster_shelf(), std::time::Duration::from_secs(60));
+    let items = || (0..100).map(|n| Item::remove(Key::new(&format!("agent/x{n}")).unwrap()));
+    for _ in 0..20 {
+        let items = items().collect();
+        let asked = agent.handle.propose(&roster, vec![], items, None, patience);
+        let Verdict::Refused { why, .. } = asked.await.unwrap() else { panic!("taken") };
+        assert_eq!(why, FORBIDDEN);
+    }
+    // Its entries go to disk before those of what it may.
+    assert!(matches!(agent.propose_kv("site/a", "1").await, Verdict::Taken { .. }));
+    let told = audited(&stage, "alpha").await;
+    let short: Vec<_> = told.iter().map(|e| (e.verb.as_str(), e.what.as_str())).collect();
+    let expected = [("kv.put", "site/a"), ("shelf.propose", "agent/x0"), ("agent.join", "alpha")];
+    assert_eq!(short, expected);
+    assert_eq!(told[1].outcome, Outcome::Denied);
+    assert!(told[1].detail.starts_with("BL-0204: "), "{:?}", told[1]);
+    assert!(told[1].detail.ends_with("the first of 100 keys"), "{:?}", told[1]);
 }
 
 async fn new_token(stage: &Stage, role: Role) -> String {

@@ -10,7 +10,7 @@ use bowline_identity::{
     AgentDir, ClientTls, HeadSigner, JoinToken, NodeKey, Pair, TrustBundle, Versions,
 };
 use bowline_resources::Mode;
-use bowline_sync::{Frame, Row, Said};
+use bowline_sync::{FORBIDDEN, Frame, Row, Said};
 use bowline_types::{
     Body, Cursor, Have, Head, Interest, Item, Key, Lineage, NodeId, Place, Proposal, ProposalId,
     ShelfId, Signature, Term, Verdict,
@@ -268,15 +268,17 @@ pub(super) async fn proposals_for_another(ground: &mut Ground) -> Result<()> {
                     link.outbound.send(Frame::Propose(Box::new(proposal)))?;
                 }
                 if let Frame::Verdict { verdict, .. } = frame {
-                    ensure!(!matches!(verdict, Verdict::Taken { .. }), "taken: {verdict:?}");
-                    return Ok(format!("{verdict:?}"));
+                    return Ok(verdict);
                 }
             }
-            Ok(format!("{:?}", link.handle.end()))
+            bail!("the link ended without a verdict: {:?}", link.handle.end())
         };
-        let said = tokio::time::timeout(WAIT, read).await.context("no verdict")?;
-        let said = said.with_context(|| format!("{shelf} as {as_node}"))?;
-        say(format!("  {shelf} as {as_node}: {said}"));
+        let what = format!("{shelf} as {as_node}");
+        let verdict = tokio::time::timeout(WAIT, read).await.context("no verdict")?;
+        let verdict = verdict.with_context(|| what.clone())?;
+        let forbidden = matches!(&verdict, Verdict::Refused { why, .. } if why == FORBIDDEN);
+        ensure!(forbidden, "{what}: {verdict:?}");
+        say(format!("  {what}: {FORBIDDEN}"));
         link.handle.close();
     }
     let evil = ground.fleet.at(Side::Hub).kv_get("evil").await;

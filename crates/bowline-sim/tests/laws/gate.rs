@@ -1,7 +1,7 @@
 //! Law 8: one gate, signed heads, digests.
 
-use bowline_sim::{World, all, interest, item, node};
-use bowline_sync::{Event, Feed, Frame, Reason, Recovery, Row, Said, Target, Verb};
+use bowline_sim::{World, all, interest, item, node, shelf};
+use bowline_sync::{Event, FORBIDDEN, Feed, Frame, Reason, Recovery, Row, Said, Target, Verb};
 use bowline_types::{Body, Cursor, Have, Interest, Lineage, Place, Signature, Slot, Term, Verdict};
 
 use super::{deliver_all, disk, down, event, roll_back, same, tamper, up, world};
@@ -102,10 +102,15 @@ fn law_8_the_gate_is_asked_on_proposing() {
     let wish = bowline_sim::Wish { guards: vec![guard], items, ..Default::default() };
     let peeps = w.wish(&node(1), &s, wish);
     let denied = w.propose(&node(2), &s, "a/x", "2", true);
+    // Nor is told what is there.
+    let secret = shelf(0, "none");
+    w.rights.limit(&node(2), Verb::Propose, &secret, Interest::none());
+    let probes = w.propose(&node(2), &secret, "a/x", "2", false);
     w.settle(&mut r);
     assert!(matches!(w.judged[&good], Verdict::Taken { .. }));
-    for tag in [beyond, peeps, denied] {
-        assert!(matches!(w.judged[&tag], Verdict::Refused { .. }), "{:?}", w.judged[&tag]);
+    for tag in [beyond, peeps, denied, probes] {
+        let Verdict::Refused { why, .. } = &w.judged[&tag] else { panic!("{:?}", w.judged) };
+        assert_eq!(why, FORBIDDEN);
     }
     assert_eq!(w.live(&node(0), &s).into_keys().collect::<Vec<_>>(), ["a/x"]);
 }

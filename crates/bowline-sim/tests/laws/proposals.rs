@@ -1,7 +1,7 @@
 //! Proposals: at most once, answered in the end, and read by whoever wrote.
 
 use bowline_sim::{Wish, World, interest, item, key, node, shelf};
-use bowline_sync::{Decision, Event, Frame, Recovery, WriteError};
+use bowline_sync::{Decision, Event, FORBIDDEN, Frame, NO_SHELF, Recovery, UNSETTLED, WriteError};
 use bowline_types::{Guard, Verdict};
 
 use super::{deliver_all, disk, down, event, on_wire, roll_back, up, world};
@@ -199,7 +199,8 @@ fn whoever_holds_no_copy_is_told_at_once() {
     assert!(w.live(&node(1), &s).is_empty());
     let nowhere = w.propose(&node(1), &shelf(0, "none"), "x", "1", false);
     w.settle(&mut r);
-    assert!(matches!(w.judged[&nowhere], Verdict::Refused { .. }));
+    let Verdict::Refused { why, .. } = &w.judged[&nowhere] else { panic!("{:?}", w.judged) };
+    assert_eq!(why, NO_SHELF);
 }
 
 #[test]
@@ -367,6 +368,60 @@ fn an_open_question_is_not_forgotten_by_a_later_one() {
 }
 
 #[test]
+fn more_than_a_commit_holds_is_refused_before_it_is_sent() {
+    let (mut w, s, mut r) = world(Recovery::Ask);
+    let link = up(&mut w, 0, 1);
+    w.settle(&mut r);
+    let many = |n| (0..n).map(|n| key(&format!("k{n}")));
+    let items = |n| many(n).map(|k| bowline_types::Item::remove(k)).collect();
+    let guards = |n| many(n).map(|key| Guard { key, at: None }).collect();
+    for wish in [
+        Wish { items: items(101), ..Wish::default() },
+        Wish { guards: guards(101), ..Wish::default() },
+    ] {
+        let tag = w.wish(&node(1), &s, wish);
+        let Verdict::Refused { why, .. } = &w.judged[&tag] else { panic!("{:?}", w.judged) };
+        assert_eq!(why, "more than one commit may hold");
+        assert!(on_wire(&w, link, 0).is_empty(), "its owner would close the link");
+    }
+    let most = Wish { items: items(100), guards: guards(100), ..Wish::default() };
+    let tag = w.wish(&node(1), &s, most);
+    w.settle(&mut r);
+    assert!(is_taken(&w, tag));
+}
+
+#[test]
+fn who_would_be_refused_can_be_told_before_anything_is_done() {
+    let (mut w, s, mut r) = world(Recovery::Ask);
+    w.every_feed = false;
+    let none = shelf(0, "none");
+    w.rights.limit(&node(2), bowline_sync::Verb::Propose, &s, bowline_types::Interest::none());
+    let link = up(&mut w, 0, 1);
+    w.settle(&mut r);
+    let session = w.at(&node(0)).session();
+    let proposal = |from, shelf: &bowline_types::ShelfId, number, settled| {
+        let id = bowline_types::ProposalId { node: node(from), session, number };
+        let items = vec![item("x", Some("1"))];
+        let (shelf, guards, ask) = (shelf.clone(), vec![], None);
+        bowline_types::Proposal { id, shelf, session, guards, items, ask, settled }
+    };
+    let refusal =
+        |w: &World, p: &bowline_types::Proposal, from| w.at(&node(0)).refusal(&node(from), p);
+    assert_eq!(refusal(&w, &proposal(1, &s, 1, 0), 1), None);
+    assert_eq!(refusal(&w, &proposal(1, &s, 1, 0), 2), Some(FORBIDDEN), "in another's name");
+    assert_eq!(refusal(&w, &proposal(2, &s, 1, 0), 2), Some(FORBIDDEN));
+    assert_eq!(refusal(&w, &proposal(1, &none, 1, 0), 1), Some(NO_SHELF));
+    for number in 1..=4096 {
+        let p = proposal(1, &s, number, 0);
+        assert_eq!(refusal(&w, &p, 1), None);
+        event(&mut w, 0, Event::Frame(link, Frame::Propose(Box::new(p))));
+    }
+    assert_eq!(refusal(&w, &proposal(1, &s, 4097, 0), 1), Some(UNSETTLED));
+    assert_eq!(refusal(&w, &proposal(1, &s, 4096, 0), 1), None, "it has its verdict");
+    assert_eq!(refusal(&w, &proposal(1, &s, 4097, 2), 1), None, "it settles as it asks");
+}
+
+#[test]
 fn a_proposer_that_settles_nothing_is_refused_in_the_end() {
     let (mut w, s, mut r) = world(Recovery::Ask);
     w.every_feed = false;
@@ -383,5 +438,11 @@ fn a_proposer_that_settles_nothing_is_refused_in_the_end() {
         event(&mut w, 0, Event::Frame(link, Frame::Propose(Box::new(p))));
     }
     assert_eq!(disk(&w, 0).shelves[&s].verdicts.len(), 4096);
+    let told = on_wire(&w, link, 1);
+    let refused = told.iter().filter(|f| {
+        let Frame::Verdict { verdict, .. } = f else { return false };
+        matches!(verdict, Verdict::Refused { why, .. } if why == UNSETTLED)
+    });
+    assert_eq!(refused.count(), 4999 - 4096);
     w.settle(&mut r);
 }

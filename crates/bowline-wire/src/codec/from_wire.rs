@@ -3,9 +3,9 @@
 
 use bowline_sync::{Feed, Frame, Row, Said, Target};
 use bowline_types::{
-    Body, Cursor, Digest, Guard, Have, Head, Interest, InterestId, Item, Key, Lineage, NodeId,
-    Over, Part, Place, Prefix, Proposal, ProposalId, Record, ShelfId, ShelfName, Signature, Term,
-    Verdict,
+    Body, Cursor, Digest, Guard, Have, Head, Interest, InterestId, Item, Key, Lineage,
+    MAX_COMMIT_RECORDS, NodeId, Over, Part, Place, Prefix, Proposal, ProposalId, Record, ShelfId,
+    ShelfName, Signature, Term, Verdict,
 };
 use bytes::Bytes;
 
@@ -184,17 +184,19 @@ impl From<'_> {
     fn propose(&mut self, mut r: Reader<'_>) -> Got<Frame> {
         let (mut id, mut shelf, mut session, mut settled) = (None, None, Term::default(), 0);
         let (mut guards, mut items, mut ask) = (vec![], vec![], None);
+        // What no commit holds is not proposed.
+        let most = self.limits.records.min(MAX_COMMIT_RECORDS);
         while let Some((n, v)) = r.field()? {
             match n {
                 1 => id = Some(id_of(v)?),
                 2 => shelf = Some(shelf_of(v)?),
                 3 => session = Term(v.fixed()?),
                 4 => {
-                    below(&guards, self.limits.records, "guards")?;
+                    below(&guards, most, "guards")?;
                     guards.push(guard_of(v)?);
                 }
                 5 => {
-                    below(&items, self.limits.records, "items")?;
+                    below(&items, most, "items")?;
                     items.push(self.item(v)?);
                 }
                 6 => ask = Some(self.kept(v.bytes()?)),

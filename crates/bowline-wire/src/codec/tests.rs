@@ -204,6 +204,10 @@ fn every_limit_on_a_frame_has_its_edge() {
         sync::Propose { shelf: shelf(), items, ..Default::default() }.encode_to_vec()
     };
     edge("propose", &limits, items(2), items(3), "items above the limit of 2");
+    // Whatever the limit: one small frame must not make an owner look at more than a commit holds.
+    let wide = Limits::default();
+    edge("propose", &wide, guards(100), guards(101), "guards above the limit of 100");
+    edge("propose", &wide, items(100), items(101), "items above the limit of 100");
     let terms = |n: u64| {
         let (terms, revs) = ((1..=n).collect(), (1..=n).collect());
         let head = sync::Head { shelf: shelf(), terms, revs, ..Default::default() };

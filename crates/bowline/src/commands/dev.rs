@@ -58,24 +58,16 @@ impl Dev {
         };
         let telemetry = telemetry::start(&settings.telemetry)?;
         let ports = [("--listen", self.listen), ("--api", self.api)];
-        let started = hub::start(&settings, |_| {}).await;
+        let started = signals.unless_drained(hub::start(&settings, |_| {})).await;
+        let Some(started) = started else { return Ok(()) };
         let hub = started.map_err(|failure| role::flagged(failure, &ports))?;
-        let context = self.context(data, &hub)?;
-        let client = client(&context)?;
         let mut agents = vec![];
-        let mut bar = print::Progress::start("starting agents");
-        for n in 0..self.agents {
-            agents.push(join(&client, data, &hub, n).await?);
-            bar.at(agents.len() as u64, Some(self.agents as u64));
+        let joined = signals.unless_drained(self.join_all(data, &hub, &mut agents)).await;
+        if let Some(joined) = joined {
+            joined?;
+            welcome(data, &hub, &agents)?;
+            signals.until_drain(|| hub.reload()).await;
         }
-        drop(bar);
-        for agent in &agents {
-            agent::listed(agent).await;
-        }
-        let apis = agents.iter().map(|a| (a.name.to_string(), format!("http://{}", a.api)));
-        write(data, Context { agents: apis.collect(), ..context })?;
-        welcome(data, &hub, &agents)?;
-        signals.until_drain(|| hub.reload()).await;
         role::hush();
         for agent in agents {
             agent.drain(std::time::Duration::from_secs(2)).await;
@@ -83,6 +75,23 @@ impl Dev {
         hub.drain().await;
         telemetry::finish(telemetry).await;
         Ok(())
+    }
+
+    /// Starts the agents, and waits until the hub lists them.
+    async fn join_all(&self, data: &Path, hub: &Hub, agents: &mut Vec<Agent>) -> Outcome {
+        let context = self.context(data, hub)?;
+        let client = client(&context)?;
+        let mut bar = print::Progress::start("starting agents");
+        for n in 0..self.agents {
+            agents.push(join(&client, data, hub, n).await?);
+            bar.at(agents.len() as u64, Some(self.agents as u64));
+        }
+        drop(bar);
+        for agent in &*agents {
+            agent::listed(agent).await;
+        }
+        let apis = agents.iter().map(|a| (a.name.to_string(), format!("http://{}", a.api)));
+        write(data, Context { agents: apis.collect(), ..context })
     }
 
     fn context(&self, data: &Path, hub: &Hub) -> Outcome<Context> {

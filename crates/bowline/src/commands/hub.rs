@@ -105,7 +105,9 @@ async fn serve(kept: &Kept<config::Hub>, ca: Option<String>, accept_loss: bool) 
     let mut signals = Signals::new()?;
     let telemetry = telemetry::start(&settings.telemetry)?;
     let started = start(settings, |options| (options.ca, options.accept_loss) = (ca, accept_loss));
-    let hub = started.await.map_err(|failure| {
+    // The control plane may be slow to answer.
+    let Some(started) = signals.unless_drained(started).await else { return Ok(()) };
+    let hub = started.map_err(|failure| {
         let (metrics, health) = (("--metrics", settings.metrics), ("--health", settings.health));
         let ports = [("--listen", settings.listen), ("--api", settings.api), metrics, health];
         role::flagged(failure, &ports)

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bowline_store::{BackupOptions, Manifest, Outcome, Store, Writer};
-use bowline_sync::{Action, Event, Frame, Gate, Limits, Node, Sealer, Tag, WriteError};
+use bowline_sync::{Action, Event, Gate, Limits, Node, Sealer, Tag, WriteError};
 use bowline_types::{
     Change, Cursor, Guard, Item, Key, LinkId, Mono, NodeId, Now, Proposal, ProposalId, ShelfId,
     Term, Verdict, Wall,
@@ -20,7 +20,7 @@ use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tracing::error;
 
-use crate::fold::{Asked, Decider, Fold, LinkNews};
+use crate::fold::{Decider, Fold, LinkNews};
 use crate::handle::{Handle, Reading};
 use crate::links::Stopwatch;
 use crate::load::load;

@@ -8,6 +8,7 @@ mod oracle;
 mod people;
 mod perform;
 mod random;
+mod readers;
 mod replay;
 mod rights;
 mod schedule;

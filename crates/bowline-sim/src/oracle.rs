@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bowline_sync::{Copy, Frame, Node, Tag};
+use bowline_sync::{Action, Copy, Frame, Node, Tag};
 use bowline_types::{
     Batch, Body, Change, Cursor, Image, Key, Lineage, NodeId, Rev, ShelfId, Slot, Start, Term,
     Verdict, Why,
 };
+
+use crate::readers::Readers;
+use crate::world::Process;
 
 type Commits = BTreeMap<(Term, Rev), BTreeMap<Key, Option<Body>>>;
 
@@ -28,6 +31,8 @@ pub struct Oracle {
     pub promised: u64,
     /// How many keys were told as absent.
     pub absent: u64,
+    /// What readers were told last.
+    pub(crate) readers: Readers,
     /// Changes told to readers.
     pub changes: Vec<(NodeId, ShelfId, Change)>,
 }
@@ -58,6 +63,22 @@ impl Oracle {
                 assert!(!pin, "{at}: {key} of {shelf} was told as {why:?} although always there");
             }
             self.changes.push((at.clone(), shelf.clone(), change.clone()));
+        }
+    }
+
+    /// What readers are told in one step never goes back on one branch.
+    pub(crate) fn readers_of(&mut self, at: Process, node: &Node, actions: &[Action]) {
+        let mut told = BTreeMap::<_, Vec<&[Change]>>::new();
+        for action in actions {
+            if let Action::Changed(shelf, changes) = action {
+                told.entry(shelf).or_default().push(changes);
+            }
+        }
+        self.readers.keep(at, |shelf| node.read(shelf).is_some());
+        for (shelf, changes) in told {
+            let Some(copy) = node.read(shelf) else { continue };
+            let lineage = self.whole(shelf, &copy.head.lineage);
+            self.readers.told((at, shelf.clone()), (copy, &lineage), &changes);
         }
     }
 

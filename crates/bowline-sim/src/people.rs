@@ -94,6 +94,7 @@ impl World {
         let Wish { guards, items, ask, patience } = wish;
         let patience = patience.unwrap_or(1_000_000_000);
         let shelf = shelf.clone();
+        self.wished += 1;
         self.feed(process, Event::Propose { tag, shelf, guards, items, ask, patience });
         tag
     }

@@ -34,13 +34,17 @@ pub(crate) fn run_in(
     }
 }
 
-/// Law 1: what is on its way is bounded, whatever the peers do.
+/// Law 1: what is on its way is bounded, whatever the peers do, and so is what is kept for them.
 fn bounded(world: &World) {
     for node in world.nodes.values() {
         let limits = &world.limits;
         let most = limits.total + 4 * (limits.window / 4 + limits.feed * 2 + 1000);
         assert!(node.in_flight() <= most, "{} bytes under way", node.in_flight());
+        assert_eq!(node.strays(), 0, "{} keeps who waits for nothing", node.id());
     }
+    let asked: usize = world.nodes.values().map(bowline_sync::Node::open_questions).sum();
+    let open = world.wished - world.judged.len();
+    assert!(asked <= open, "{asked} proposals are kept, of {open} that are not judged");
 }
 
 fn ends(link: u8) -> (NodeId, NodeId) {

@@ -83,6 +83,8 @@ pub struct World {
     pub wall: u64,
     /// Tells what happens.
     pub trace: Option<Box<dyn FnMut(String)>>,
+    /// Proposals of nodes.
+    pub(crate) wished: usize,
     /// Answers of deciders that are not handled yet.
     decided: Vec<(Process, Event)>,
     /// Shelves whose owner lost, rolled back or left something of them that was on disk.
@@ -154,6 +156,7 @@ impl World {
             mono: 0,
             wall: 1000,
             trace: None,
+            wished: 0,
             decided: vec![],
             forgetful: BTreeSet::new(),
             next: 1,
@@ -275,6 +278,7 @@ impl World {
             self.down(link);
         }
         self.faces.retain(|_, p| *p != process);
+        self.oracle.readers.ended(process);
         self.disks.remove(&process).unwrap_or_default()
     }
 
@@ -298,6 +302,7 @@ impl World {
             events.iter().for_each(|e| trace(format!("{id} <- {}", describe::event(e))));
         }
         let actions = node.handle_all(now, events);
+        self.oracle.readers_of(at, node, &actions);
         for action in actions {
             if let Some(trace) = &mut self.trace {
                 trace(format!("{id}    {}", describe::action(&action)));

@@ -1,6 +1,6 @@
 //! How shelves and links stand, for people and gauges.
 
-use bowline_types::{Cursor, LinkId, NodeId, Rev, ShelfId};
+use bowline_types::{Cursor, LinkId, NodeId, ProposalId, Rev, ShelfId};
 use serde::{Deserialize, Serialize};
 
 use crate::copy::Copy;
@@ -72,6 +72,21 @@ pub struct FedReport {
 }
 
 impl Node {
+    /// What is kept for peers and serves none: waiting for a verdict that is not on its way, or for a
+    /// shelf, on a link that is down. There is never any.
+    pub fn strays(&self) -> usize {
+        let comes = |id: &ProposalId, shelf: &ShelfId| {
+            self.deciding.contains_key(id)
+                || self.own.get(shelf).is_some_and(|own| own.is_deciding(id))
+        };
+        let up = |link: &LinkId| self.links.contains_key(link);
+        let waiting = self.waiting.iter().filter(|(id, (link, of))| !up(link) || !comes(id, of));
+        let absent = self.absent.iter().filter(|(shelf, links)| {
+            self.own.contains_key(*shelf) || links.is_empty() || !links.iter().all(up)
+        });
+        waiting.count() + absent.count()
+    }
+
     /// How shelves and links stand.
     pub fn report(&self) -> Report {
         let own = self.own.values().map(|o| {

@@ -28,6 +28,27 @@ fn law_5_at_or_below_the_cursor_nothing_is_news() {
     assert_eq!(w.live(&node(1), &s).len(), 1);
 }
 
+/// A walk comes by a key that was written above the copy's cursor; what changed since comes later, the
+/// same write among it.
+#[test]
+fn law_5_readers_are_told_of_each_write_once() {
+    let (mut w, s, mut r) = world(Recovery::Ask);
+    w.want(&node(1), &s, interest(&["a/"]));
+    up(&mut w, 0, 1);
+    w.settle(&mut r);
+    down(&mut w, 0, 1);
+    w.want(&node(1), &s, interest(&["a/", "b/"]));
+    for k in 0..20 {
+        w.put(&s, &format!("a/{k}"), "v");
+    }
+    w.put(&s, "b/x", "new");
+    w.oracle.changes.clear();
+    up(&mut w, 0, 1);
+    w.settle(&mut r);
+    let told = w.oracle.changes.iter().filter(|c| c.0 == node(1) && c.2.key().as_str() == "b/x");
+    assert_eq!(told.count(), 1);
+}
+
 #[test]
 fn law_5_a_stale_relay_raises_nobody() {
     let (mut w, s, mut r) = world(Recovery::Ask);

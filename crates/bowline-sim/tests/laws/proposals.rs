@@ -373,7 +373,7 @@ fn more_than_a_commit_holds_is_refused_before_it_is_sent() {
     let link = up(&mut w, 0, 1);
     w.settle(&mut r);
     let many = |n| (0..n).map(|n| key(&format!("k{n}")));
-    let items = |n| many(n).map(|k| bowline_types::Item::remove(k)).collect();
+    let items = |n| many(n).map(bowline_types::Item::remove).collect();
     let guards = |n| many(n).map(|key| Guard { key, at: None }).collect();
     for wish in [
         Wish { items: items(101), ..Wish::default() },

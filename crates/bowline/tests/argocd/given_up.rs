@@ -258,3 +258,30 @@ fn a_label_that_is_taken_off_at_an_autonomous_agent_is_taken_off_the_mirror() {
     scene.stage.start_hub();
     scene.plane_shows(&there, "the last is off too", |o| o["metadata"]["labels"].is_null());
 }
+
+#[test]
+fn a_restart_finds_what_was_said_before_and_writes_nothing() {
+    let mut managed = Scene::managed();
+    let mut shown = Scene::autonomous();
+    let version = |o: &Value| o["metadata"]["resourceVersion"].clone();
+    let own = |name: &str| app(&shown.home, name, &json!({"destination": {"name": "in-cluster"}}));
+    let (mut labelled, last) = (own("web"), own("last"));
+    labelled["metadata"]["labels"] = json!({"team": "a"});
+    managed.plane.create(&marked(&managed, "web"));
+    shown.site.create(&labelled);
+    managed.site_shows(&managed.here("web"), "it is there", is_marked);
+    shown.plane_shows(&shown.there("web"), "shown", |o| !o.is_null());
+    let copy = managed.site.get(&managed.here("web")).unwrap();
+    let mirror = shown.plane.get(&shown.there("web")).unwrap();
+    managed.agent.kill();
+    managed.agent.restart();
+    shown.stage.kill_hub();
+    shown.stage.start_hub();
+    // What comes after a restart is looked at after what was there.
+    managed.plane.create(&marked(&managed, "last"));
+    shown.site.create(&last);
+    managed.site_shows(&managed.here("last"), "it is there", is_marked);
+    shown.plane_shows(&shown.there("last"), "shown", |o| !o.is_null());
+    assert_eq!(version(&managed.site.get(&managed.here("web")).unwrap()), version(&copy));
+    assert_eq!(version(&shown.plane.get(&shown.there("web")).unwrap()), version(&mirror));
+}

@@ -75,6 +75,25 @@ fn a_repository_comes_and_goes_with_its_project_in_whatever_order_they_are_writt
     assert!(scene.site.get(&here("global")).is_some());
 }
 
+/// Whether the word of the Secrets is in there, plain or as a Secret spells it.
+fn tells_it(bytes: &[u8]) -> bool {
+    ["s3cret-word", "czNjcmV0LXdvcmQ="].iter().any(|word| has(bytes, word.as_bytes()))
+}
+
+fn has(bytes: &[u8], word: &[u8]) -> bool {
+    bytes.windows(word.len()).any(|here| here == word)
+}
+
+/// All that is in the files of a folder.
+fn contents(folder: &std::path::Path) -> Vec<u8> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let read = |path: std::path::PathBuf| match path.is_dir() {
+        true => contents(&path),
+        false => std::fs::read(&path).unwrap_or_default(),
+    };
+    entries.flat_map(read).collect()
+}
+
 #[test]
 fn repositories_follow_their_project_and_global_ones_go_to_everybody() {
     let scene = Scene::managed();
@@ -116,8 +135,17 @@ fn repositories_follow_their_project_and_global_ones_go_to_everybody() {
     scene.site_shows(&here("creds-of-shop"), "a new password", two);
     let shown = scene.bowline(&["get", "objects", "-o", "json"]);
     assert!(shown.contains("global"), "{shown}");
-    let redacted = scene.bowline(&["get", "objects", "-o", "yaml"]);
-    assert!(!redacted.contains("s3cret-word"));
+    let token = scene.bowline(&["token", "create", "ann", "--role", "viewer"]);
+    for form in ["yaml", "json"] {
+        let shown = scene.bowline(&["--token", token.trim(), "get", "objects", "-o", form]);
+        assert!(shown.contains("(redacted)"), "{shown}");
+        assert!(!tells_it(shown.as_bytes()), "{shown}");
+    }
+    let audit = scene.bowline(&["get", "audit", "-o", "json"]);
+    assert!(audit.contains("items") && !tells_it(audit.as_bytes()), "{audit}");
+    let kept = contents(&scene.stage.path("hub"));
+    assert!(has(&kept, b"core/Secret/"), "what is not secret is found in the store");
+    assert!(!tells_it(&kept), "a secret is in the hub's files");
     for name in ["global", "creds-of-shop"] {
         scene.plane.delete(&there(name));
         scene.site_shows(&here(name), "gone", Value::is_null);

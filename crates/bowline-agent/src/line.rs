@@ -238,7 +238,7 @@ fn cause(error: &bowline_wire::Error) -> String {
 
 /// What a person can do about a line that does not come up.
 fn advice(error: &bowline_wire::Error, why: &str) -> &'static str {
-    if is_about_certificates(error) {
+    if is_about_certificates(error) || why.contains("BL-0302") {
         return "see that the address is that of this agent's hub; if it is, start the agent with \
                 a new token (`bowline join-token` at the hub, --join here): its data stays";
     }

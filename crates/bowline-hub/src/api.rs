@@ -117,7 +117,16 @@ async fn change<T: Send + 'static>(
     deed: Deed,
     work: impl Future<Output = Result<T, Fault>> + Send + 'static,
 ) -> Result<T, Fault> {
-    begun(state, deed, work).await.unwrap_or_else(|_| Err(broke_off()))
+    begun(state, deed, Outcome::Done, work).await.unwrap_or_else(|_| Err(broke_off()))
+}
+
+/// The same for what is done only if a guard holds: until that is known the entry says that it was asked.
+async fn change_if<T: Send + 'static>(
+    state: &Arc<State>,
+    deed: Deed,
+    work: impl Future<Output = Result<T, Fault>> + Send + 'static,
+) -> Result<T, Fault> {
+    begun(state, deed, Outcome::Asked, work).await.unwrap_or_else(|_| Err(broke_off()))
 }
 
 /// The same for what takes a right back, which counts in memory already. The middle lets it in on a
@@ -127,7 +136,7 @@ async fn in_effect<T: Send + 'static>(
     deed: Deed,
     work: impl Future<Output = Result<T, Fault>> + Send + 'static,
 ) -> Result<T, Fault> {
-    let done = begun(state, deed, work);
+    let done = begun(state, deed, Outcome::Done, work);
     match state.handle.room().unless_full(done).await {
         Ok(done) => done.unwrap_or_else(|_| Err(broke_off())),
         Err(path) => {
@@ -147,19 +156,26 @@ fn broke_off() -> Fault {
 fn begun<T: Send + 'static>(
     state: &Arc<State>,
     deed: Deed,
+    first: Outcome,
     work: impl Future<Output = Result<T, Fault>> + Send + 'static,
 ) -> JoinHandle<Result<T, Fault>> {
     let state = state.clone();
     let task = async move {
-        let mut entered: Entered = state.audit.enter(deed, Outcome::Done).await;
+        let mut entered: Entered = state.audit.enter(deed, first).await;
         let (result, durable) = tokio::join!(work, entered.durable());
         match result {
-            Ok(value) if durable => Ok(value),
+            Ok(value) if durable => {
+                if first == Outcome::Asked {
+                    state.audit.settle(entered, Outcome::Done, None).await;
+                }
+                Ok(value)
+            }
             Ok(_) => Err(Code::Unavailable
                 .because("it was done, but the audit could not be written")
                 .hint("see the hub's log")),
             Err(fault) => {
-                state.audit.correct(entered, Outcome::Failed, &fault.0.to_string()).await;
+                let why = fault.0.to_string();
+                state.audit.settle(entered, Outcome::Failed, Some(&why)).await;
                 Err(fault)
             }
         }

@@ -108,9 +108,10 @@ impl Auditor {
         self.queue.try_send((item(&key, &entry), oneshot::channel().0)).is_ok()
     }
 
-    /// What was entered as done was not: says so under the same key.
-    pub(crate) async fn correct(&self, entered: Entered, outcome: Outcome, why: &str) {
-        let entry = AuditEntry { outcome, detail: shortened(why), ..entered.entry };
+    /// Says under the same key what became of what was entered, and why.
+    pub(crate) async fn settle(&self, entered: Entered, outcome: Outcome, why: Option<&str>) {
+        let detail = why.map_or(entered.entry.detail, shortened);
+        let entry = AuditEntry { outcome, detail, ..entered.entry };
         let done = self.queue(&entered.key, &entry).await;
         let _stopped = done.await;
     }

@@ -24,7 +24,7 @@ pub use claims::{Claims, given_up};
 pub use desired::{Deletion, Desired};
 pub use diff::{Absence, DeleteWhy, HoldWhy, Intent, Live, ReplaceWhy, Step, Want, diff};
 pub use key::ObjectKey;
-pub use object::{Error, Metadata, Object};
+pub use object::{Error, Metadata, Object, check_labels};
 pub use observed::{Health, Observed, Of, Sync};
 pub use operation::{NOT_YET, Operation, OperationRequest, OperationState, Phase};
 pub use patch::merge_patch;

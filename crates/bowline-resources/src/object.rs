@@ -262,6 +262,15 @@ pub(crate) fn check_label_value(field: &str, value: &str) -> Result<(), Error> {
     if is_mark(value) { Ok(()) } else { Err(Error::new(field, problem)) }
 }
 
+/// Refuses labels that no selector could name.
+pub fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), Error> {
+    for (key, value) in labels {
+        check_mark("labels", key)?;
+        check_label_value(&format!("labels[{key:?}]"), value)?;
+    }
+    Ok(())
+}
+
 fn is_mark(text: &str) -> bool {
     let bytes = text.as_bytes();
     let edge = |c: Option<&u8>| c.is_none_or(u8::is_ascii_alphanumeric);

@@ -58,9 +58,9 @@ pub(super) async fn put(
         return Err(Code::CommitTooLarge.because(why));
     }
     let rev = api.propose(&key, Some(item), query.cas).await?;
-    // It is in the copy, unless this agent does not hold that part, or somebody was faster since.
-    let entry = api.kv.get(key.as_str(), true).filter(|e| e.rev >= rev);
-    Ok(Json(entry.unwrap_or_else(|| KvEntry::new(key.as_str(), &bytes, rev, rev))))
+    // Somebody may have written since; what was written here is what is answered.
+    let born = api.kv.get(key.as_str(), true).map_or(rev, |e| e.born.min(rev));
+    Ok(Json(KvEntry::new(key.as_str(), &bytes, born, rev)))
 }
 
 pub(super) async fn delete(

@@ -59,9 +59,9 @@ impl KvEntry {
     }
 }
 
-/// The query of `/kv` and `/kv/{key}`.
+/// The query of `/kv` and `/kv/{key}`. A misspelt guard must not be none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct KvQuery {
     /// List: keys that begin so.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -162,9 +162,9 @@ impl ObjectQuery {
     }
 }
 
-/// The query of every write to an object.
+/// The query of every write to an object. A misspelt wish for a rehearsal must not be the deed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct WriteQuery {
     /// Check everything and answer as ever, and write nothing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

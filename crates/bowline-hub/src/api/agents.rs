@@ -135,6 +135,7 @@ async fn create(
     caller.fleet(Role::Admin, "agent.create", &new.name)?;
     let name = named(&state, &new.name)?;
     set::prefixes(&new.kv_prefixes)?;
+    set::selectable(&new.labels)?;
     let entry = RosterEntry {
         rules: new.rules,
         labels: new.labels,

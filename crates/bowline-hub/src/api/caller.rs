@@ -172,7 +172,7 @@ impl Caller {
         if self.token.role >= role {
             return Ok(());
         }
-        let why = format!("{verb} needs {role}, the token is for a {}", self.token.role);
+        let why = format!("{verb} needs {role}, the token's role is {}", self.token.role);
         Err(self.denied(Code::Role, verb, about, why))
     }
 

@@ -18,7 +18,7 @@ use futures_util::stream;
 use http::HeaderMap;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde_json::json;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::Routes;
 use super::caller::Caller;
@@ -36,6 +36,8 @@ const WARM: Duration = Duration::from_secs(15);
 const BATCH: usize = 256;
 /// Events between the renderer and the connection.
 const AHEAD: usize = 32;
+/// And their bytes: a key's value may have a MiB, and any viewer may open a stream and not read it.
+const AHEAD_BYTES: usize = 64 * 1024;
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let names = [
@@ -95,7 +97,9 @@ struct Watcher {
     kinds: Kinds,
     selection: Selection,
     prefix: String,
-    out: mpsc::Sender<Bytes>,
+    out: mpsc::Sender<(Bytes, OwnedSemaphorePermit)>,
+    /// Bytes that may still be rendered ahead.
+    room: Arc<Semaphore>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -137,8 +141,9 @@ async fn open(
     let selection = Selection::new(query.agent, query.namespace, None, labels, fields)?;
     let prefix = query.prefix.unwrap_or_default();
     let (out, inbox) = mpsc::channel(AHEAD);
-    let watcher =
-        Watcher { state: state.clone(), caller, kinds, selection, prefix, out, _permit: permit };
+    let room = Arc::new(Semaphore::new(AHEAD_BYTES));
+    let (inner, _permit) = (state.clone(), permit);
+    let watcher = Watcher { state: inner, caller, kinds, selection, prefix, out, room, _permit };
     let begin = match since {
         Some(cursor) => Begin::After(cursor),
         None if query.initial => Begin::Present,
@@ -151,7 +156,8 @@ async fn open(
         state.metrics.streams.dec();
     });
     let pieces = stream::unfold(inbox, |mut inbox| async {
-        inbox.recv().await.map(|piece| (Ok::<_, std::convert::Infallible>(piece), inbox))
+        let (piece, _room) = inbox.recv().await?;
+        Some((Ok::<_, std::convert::Infallible>(piece), inbox))
     });
     Response::builder()
         .header(CONTENT_TYPE, "text/event-stream")
@@ -266,9 +272,16 @@ impl Watcher {
     }
 
     async fn send(&self, piece: Bytes) -> Result<(), Over> {
+        // What is larger than all the room goes alone.
+        let size = u32::try_from(piece.len().min(AHEAD_BYTES)).map_err(|_| Over)?;
+        let sent = async {
+            let room = self.room.clone().acquire_many_owned(size).await.map_err(|_| Over)?;
+            self.out.send((piece, room)).await.map_err(|_| Over)
+        };
         tokio::select! {
-            sent = self.out.send(piece) => sent.map_err(|_| Over),
+            sent = sent => sent,
             () = self.state.ending.cancelled() => Err(Over),
+            () = self.out.closed() => Err(Over),
         }
     }
 }

@@ -67,16 +67,36 @@ fn read_on(mut pieces: BodyDataStream) {
     }));
 }
 
-/// A body as JSON.
+/// No body means all defaults.
+fn or_none(bytes: &[u8]) -> &[u8] {
+    if bytes.is_empty() { b"{}" } else { bytes }
+}
+
+/// A body as a JSON object.
 pub(crate) struct Json<T>(pub(crate) T);
+
+/// A body as any JSON, for who looks at all of it.
+pub(crate) struct AnyJson(pub(crate) serde_json::Value);
+
+impl<S: Send + Sync> FromRequest<S> for AnyJson {
+    type Rejection = Fault;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Fault> {
+        let Raw(bytes) = Raw::from_request(request, state).await?;
+        serde_json::from_slice(or_none(&bytes)).map(Self).map_err(|e| Code::BadJson.because(e))
+    }
+}
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = Fault;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Fault> {
         let Raw(bytes) = Raw::from_request(request, state).await?;
-        // No body means all defaults.
-        let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+        let text = or_none(&bytes);
+        // A list would be taken for the fields in their order.
+        if text.trim_ascii_start().first() == Some(&b'[') {
+            return Err(Code::BadJson.because("an object is expected, and this is a list"));
+        }
         serde_json::from_slice(text).map(Self).map_err(|e| Code::BadJson.because(e))
     }
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::caller::Caller;
 use super::input::{At, Params, Raw, limit};
 use super::openapi::Doc;
-use super::{Routes, change, json};
+use super::{Routes, change, change_if, json};
 use crate::audit::Deed;
 use crate::problem::{Code, Fault};
 use crate::shelves;
@@ -129,5 +129,8 @@ async fn commit(
     let items = vec![Item { key: key.clone(), body }];
     let handle = state.handle.clone();
     let work = async move { Ok(handle.write(&shelves::kv(), guards, items).await?.rev) };
-    change(state, deed, work).await
+    match cas {
+        Some(_) => change_if(state, deed, work).await,
+        None => change(state, deed, work).await,
+    }
 }

@@ -19,6 +19,9 @@ use crate::state::State;
 /// Paths that answer for as long as somebody listens.
 const STREAMS: [&str; 2] = ["/api/v1/events", "/api/v1/backup"];
 
+/// Where a write can be rehearsed.
+const OBJECTS: &str = "/api/v1/agents/{agent}/objects";
+
 /// What takes a right back counts before it is on disk, and so is begun on a full one too.
 const TAKES_BACK: [(Method, &str); 3] = [
     (Method::POST, "/api/v1/agents/{agent}/revoke"),
@@ -73,6 +76,12 @@ async fn bounded(state: &State, route: &str, request: Request, next: Next) -> Re
         let hint = "try again in a moment";
         return Code::Busy.problem().hint(hint).into_response();
     };
+    // Who asks for a rehearsal gets one or a no, never the deed.
+    let rehearsed = route.starts_with(OBJECTS) && !route.ends_with("/operations");
+    if !request.method().is_safe() && !rehearsed && asks_for_dry_run(&request) {
+        let why = "dryRun: only writes of objects can be rehearsed; nothing was done";
+        return Code::BadQuery.because(why).into_response();
+    }
     let takes_back = TAKES_BACK.iter().any(|(m, r)| m == request.method() && *r == route);
     let waits = !request.method().is_safe() && !takes_back;
     let work = async {
@@ -89,6 +98,11 @@ async fn bounded(state: &State, route: &str, request: Request, next: Next) -> Re
             Code::Late.problem().hint(hint).into_response()
         }
     }
+}
+
+fn asks_for_dry_run(request: &Request) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    query.split('&').any(|part| part.split('=').next() == Some("dryRun"))
 }
 
 /// Reads are answered as ever, and whoever writes is told at once: a client that waits for room

@@ -11,10 +11,10 @@ use axum::routing::{delete, get, patch, post, put};
 use bowline_client::api::{Deleted, Role, WriteQuery};
 use bowline_resources::{Object, ObjectKey, RosterEntry};
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::caller::Caller;
-use super::input::{At, Expect, Json, Params};
+use super::input::{AnyJson, At, Expect, Params};
 use super::openapi::Doc;
 use super::{Routes, json};
 use crate::problem::{Code, Fault};
@@ -129,7 +129,7 @@ async fn create(
     Shared(state): Shared<Arc<State>>,
     At(agent): At<String>,
     Params(query): Params<WriteQuery>,
-    Json(value): Json<Value>,
+    AnyJson(value): AnyJson,
 ) -> Result<Response, Fault> {
     let object = Object::from_value(value).map_err(|e| Code::Invalid.because(e))?;
     let writer = Writer::new(state, caller, agent, object.key(), "object.create", query)?;
@@ -142,7 +142,7 @@ async fn replace(
     At(segments): At<Segments>,
     Params(query): Params<WriteQuery>,
     expect: Expect,
-    Json(value): Json<Value>,
+    AnyJson(value): AnyJson,
 ) -> Result<Response, Fault> {
     let key = key_of(&segments)?;
     let writer = Writer::new(state, caller, segments.0, key.clone(), "object.put", query)?;
@@ -160,7 +160,7 @@ async fn merge(
     At(segments): At<Segments>,
     Params(query): Params<WriteQuery>,
     expect: Expect,
-    Json(patch): Json<Value>,
+    AnyJson(patch): AnyJson,
 ) -> Result<Response, Fault> {
     let key = key_of(&segments)?;
     let writer = Writer::new(state, caller, segments.0, key.clone(), "object.patch", query)?;

@@ -115,6 +115,13 @@ async fn oversized_and_malformed_requests_are_refused_and_the_hub_goes_on() {
         ("POST", "/agents", &b"{"[..], "BL-0114"),
         ("POST", "/agents", b"{\"name\":\"x\",\"colour\":1}", "BL-0114"),
         ("POST", objects, b"[1,2]", "BL-0116"),
+        // Lists that would be taken for the fields of what is asked, in their order.
+        ("PATCH", "/agents/alpha", b"[]", "BL-0114"),
+        ("POST", "/tokens", b" [\"name\",\"admin\"]", "BL-0114"),
+        // A rehearsal where there is none is no deed.
+        ("DELETE", "/kv/large?dryRun=true", b"", "BL-0115"),
+        ("PUT", "/kv/large?dryrun=true", b"x", "BL-0115"),
+        ("PATCH", "/agents/alpha", b"{\"labels\":{\"a b\":\"c\"}}", "BL-0116"),
         ("POST", objects, b"{\"apiVersion\":\"v1\",\"kind\":\"X\",\"metadata\":{}}", "BL-0116"),
         ("GET", "/agents?limit=many", b"", "BL-0115"),
         ("GET", "/agents/alpha/objects/a/b c/d/e", b"", "BL-0115"),

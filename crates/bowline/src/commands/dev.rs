@@ -22,7 +22,7 @@ use crate::print;
 #[derive(Args, Debug)]
 pub(super) struct Dev {
     /// How many agents; every third is autonomous
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = count)]
     agents: usize,
     /// Where agents connect
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8443")]
@@ -34,6 +34,14 @@ pub(super) struct Dev {
     #[arg(long, value_name = "FILTER", default_value = "warn")]
     log_level: String,
 }
+
+fn count(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|n| (1..=MOST).contains(n));
+    count.ok_or_else(|| format!("1 to {MOST}; `bowline bench` plays thousands"))
+}
+
+/// Agents of their own threads and stores that one process can be asked for.
+const MOST: usize = 500;
 
 /// The agents that everybody meets first.
 const NAMES: [&str; 3] = ["alpha", "beta", "gamma"];

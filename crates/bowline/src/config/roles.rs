@@ -126,6 +126,14 @@ impl Default for Log {
 impl Log {
     /// The level as the log takes it.
     pub(crate) fn filter(&self) -> Result<EnvFilter, Wrong> {
+        // A lone word that is no level would be taken for a part of the program, and silence the rest.
+        let lone = |part: &&str| !part.is_empty() && !part.contains(['=', ':', '[', '_']);
+        let levels = ["off", "error", "warn", "info", "debug", "trace"];
+        let strange = |part: &&str| !levels.iter().any(|l| part.eq_ignore_ascii_case(l));
+        if let Some(part) = self.level.split(',').map(str::trim).filter(lone).find(strange) {
+            let why = format!("{part:?} is none of {}", levels.join(", "));
+            return Err(("log.level", why));
+        }
         let filter = EnvFilter::try_new(&self.level);
         filter.map_err(|e| ("log.level", format!("{:?}: {e}", self.level)))
     }

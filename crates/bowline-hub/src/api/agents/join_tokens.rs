@@ -67,6 +67,7 @@ async fn create(
     if !(1..=MAX_LIFE).contains(&asked.ttl_seconds) {
         return Err(Code::Invalid.because(format!("ttlSeconds is 1 to {MAX_LIFE}")));
     }
+    super::set::selectable(&asked.labels)?;
     let mut created = clock::now();
     if state.views.access.revoked_at(&agent) == Some(created) {
         // Later than the revocation, as it was asked for later.

@@ -1,13 +1,14 @@
 //! What of an agent's roster entry is set by hand: labels, the keys that it may have, exceptions from
 //! its mode.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State as Shared;
 use axum::response::Response;
 use axum::routing::patch;
 use bowline_client::api::{AgentSettings, Role};
-use bowline_resources::{RosterEntry, merge_patch};
+use bowline_resources::{RosterEntry, check_labels, merge_patch};
 use bowline_types::Prefix;
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -78,9 +79,15 @@ fn patched(state: &State, entry: &RosterEntry, asked: &Value) -> Result<RosterEn
         serde_json::from_value(value).map_err(|e| Code::Invalid.because(e))?;
     let AgentSettings { labels, kv_prefixes, rules } = settings;
     prefixes(&kv_prefixes)?;
+    selectable(&labels)?;
     let after = RosterEntry { labels, kv_prefixes, rules, ..entry.clone() };
     keeps_owners(state, entry, &after)?;
     Ok(after)
+}
+
+/// Whether selectors can name these.
+pub(super) fn selectable(labels: &BTreeMap<String, String>) -> Result<(), Fault> {
+    check_labels(labels).map_err(|e| Code::Invalid.because(e))
 }
 
 /// Whether these can be an agent's.

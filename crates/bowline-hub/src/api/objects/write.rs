@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::super::caller::Caller;
 use super::super::input::Expect;
-use super::super::{change, json};
+use super::super::{change_if, json};
 use super::find;
 use crate::audit::Deed;
 use crate::clock;
@@ -172,7 +172,7 @@ impl Writer {
             ..self.caller.deed(self.verb, self.key.to_string())
         };
         let work = async move { Ok(handle.write(&shelf, guards, items).await?.rev) };
-        change(&self.state, deed, work).await
+        change_if(&self.state, deed, work).await
     }
 
     fn view(&self, found: &Found) -> Result<ObjectView, Fault> {

@@ -57,6 +57,9 @@ async fn list(caller: Caller, Shared(state): Shared<Arc<State>>) -> Result<Respo
     Ok(json(StatusCode::OK, &List::of(items)))
 }
 
+/// The longest life that a token may be given, in seconds: a hundred years.
+const MAX_LIFE: u64 = 100 * 365 * 86_400;
+
 async fn create(
     caller: Caller,
     Shared(state): Shared<Arc<State>>,
@@ -91,8 +94,10 @@ fn check(asked: &TokenCreate) -> Result<(), Fault> {
     if let Some(bad) = asked.agents.iter().find(|a| NodeId::new(a).is_err()) {
         return Err(Code::Invalid.because(format!("agents: {bad:?} is not an agent's name")));
     }
-    if asked.ttl_seconds == Some(0) {
-        return Err(Code::Invalid.because("ttlSeconds: at least 1, or none"));
+    if asked.ttl_seconds.is_some_and(|s| !(1..=MAX_LIFE).contains(&s)) {
+        return Err(
+            Code::Invalid.because(format!("ttlSeconds: 1 to {MAX_LIFE}, or none: for good"))
+        );
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! What changes, as server-sent events that can be taken up again where they broke off. A mark
-//! names a thing, and the thing is rendered when it is sent: a slow reader costs no memory, and one
+//! names a thing, and the thing is rendered when it is sent: a slow reader costs little memory, and one
 //! that is too late gets the present state instead of an error.
 
 mod render;
